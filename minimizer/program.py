@@ -1,0 +1,420 @@
+"""The program under test as frozen data: operator calls, inputs, state, symbols.
+
+An exported graph is translated into these records once. After that a cut, a bypass or a smaller shape is
+a function from record to record: hashable, comparable, written as JSON, tested without torch. Shapes are
+never threaded through size operators as in FX; a size is an expression over symbols (`Sym`), so cutting a
+node never leaves a dangling size behind. What is judged is the Python source printed from the records
+(`minimizer.source`) and exported afresh, so every candidate is legal by construction and the repro is the
+very code that was judged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+from minimizer.symbolic import Size, free_symbols, substitute
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The value of an input, a state tensor or a node, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Sym:
+    """A size computed from symbols, as a Python expression."""
+
+    expr: str
+
+
+@dataclass(frozen=True)
+class Torch:
+    """A constant of the torch module: a dtype, a layout, a memory format."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device, as torch writes it: ``cpu``, ``cuda:0``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The body of a higher-order operator, by its name in `Program.graphs`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A container that is neither a plain tuple nor a list: ``dict`` or a named tuple's qualified name."""
+
+    type: str
+    keys: tuple[Any, ...]
+    items: tuple[Any, ...]
+
+
+Arg = Any
+"""A Ref, Sym, Torch, Device, Graph, Tree, a plain scalar or None, or a tuple or list of these."""
+
+
+@dataclass(frozen=True)
+class TensorMeta:
+    """What export knows of a tensor: dtype and device names, shape and stride in elements."""
+
+    dtype: str
+    shape: tuple[Size, ...]
+    stride: tuple[Size, ...]
+    device: str = "cpu"
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset().union(*(free_symbols(size) for size in self.shape))
+
+    def substitute(self, replacements: Mapping[str, Size]) -> TensorMeta:
+        shape = tuple(substitute(size, replacements) for size in self.shape)
+        stride = tuple(substitute(size, replacements) for size in self.stride)
+        return replace(self, shape=shape, stride=stride)
+
+
+Meta = Any
+"""A TensorMeta, a Sym (a scalar result), None, or a tuple of these."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A dynamic size: inclusive range (`high` None = unbounded) and its size in the example inputs."""
+
+    name: str
+    low: int
+    high: int | None
+    hint: int
+
+
+@dataclass(frozen=True)
+class Input:
+    """One flat input of the program."""
+
+    name: str
+    meta: TensorMeta
+
+
+@dataclass(frozen=True)
+class State:
+    """A parameter, a buffer or a constant. `value` names the stored tensor."""
+
+    name: str
+    kind: str
+    meta: TensorMeta
+    value: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """One call. `target` is ``aten.relu.default``, ``higher_order.cond`` or ``operator.getitem``.
+
+    `mutates` lists the positions of the arguments that the call writes to; `where` is the user's own
+    line, `module` the path of the module it was called in.
+    """
+
+    name: str
+    target: str
+    args: tuple[Arg, ...]
+    kwargs: tuple[tuple[str, Arg], ...] = ()
+    meta: Meta = None
+    mutates: tuple[int, ...] = ()
+    where: str = ""
+    module: str = ""
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether the call counts as a node of the graph (getitem and assertions do not)."""
+        return self.target != "operator.getitem" and "._assert" not in self.target
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return references((self.args, tuple(value for _, value in self.kwargs)))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph of operator calls with everything that gives it meaning.
+
+    `args` and `kwargs` say how the flat inputs are passed (nested containers included); `output` is the
+    nested value returned. `graphs` holds the bodies of higher-order operators, whose inputs are positional.
+    """
+
+    inputs: tuple[Input, ...]
+    nodes: tuple[Node, ...]
+    output: Arg
+    state: tuple[State, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    args: tuple[Arg, ...] | None = None
+    kwargs: tuple[tuple[str, Arg], ...] = ()
+    graphs: tuple[tuple[str, Program], ...] = field(default=())
+
+    @property
+    def operators(self) -> tuple[Node, ...]:
+        """The calls that count (see `Node.is_operator`)."""
+        return tuple(node for node in self.nodes if node.is_operator)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether inputs are passed one by one, positionally."""
+        return self.args is None and not self.kwargs
+
+    @property
+    def operator_count(self) -> int:
+        """The number of operator calls, those in the bodies of higher-order operators included."""
+        return len(self.operators) + sum(body.operator_count for _, body in self.graphs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return references(self.output)
+
+    @property
+    def dynamic_dims(self) -> int:
+        """How many dims of the inputs are dynamic."""
+        return sum(isinstance(size, str) for i in self.inputs for size in i.meta.shape)
+
+    def meta_of(self, name: str) -> Meta:
+        """What is known of a named value. Raises KeyError for an unknown name."""
+        for record in (*self.inputs, *self.state, *self.nodes):
+            if record.name == name:
+                return record.meta
+        raise KeyError(name)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash that renaming does not change and any other difference does."""
+        return hashlib.sha256(json.dumps(to_json(canonical(self)), sort_keys=True).encode()).hexdigest()[:20]
+
+
+def map_args(arg: Arg, change: Callable[[Any], Any]) -> Arg:
+    """Rebuild a nested argument with `change` applied to every leaf."""
+    if isinstance(arg, (tuple, list)):
+        return type(arg)(map_args(item, change) for item in arg)
+    if isinstance(arg, slice):
+        return slice(*(map_args(part, change) for part in (arg.start, arg.stop, arg.step)))
+    if isinstance(arg, Tree):
+        return replace(arg, items=tuple(map_args(item, change) for item in arg.items))
+    return change(arg)
+
+
+def leaves(arg: Arg) -> Iterator[Any]:
+    """The leaves of a nested argument, in order."""
+    if isinstance(arg, (tuple, list)):
+        for item in arg:
+            yield from leaves(item)
+    elif isinstance(arg, slice):
+        yield from leaves((arg.start, arg.stop, arg.step))
+    elif isinstance(arg, Tree):
+        yield from leaves(arg.items)
+    else:
+        yield arg
+
+
+def references(arg: Arg) -> tuple[str, ...]:
+    """The names that a nested argument refers to, each once, in order."""
+    return tuple(dict.fromkeys(leaf.name for leaf in leaves(arg) if isinstance(leaf, Ref)))
+
+
+def sym_symbols(arg: Arg) -> frozenset[str]:
+    """The symbols that a nested argument's sizes speak of."""
+    return frozenset().union(*(free_symbols(leaf.expr) for leaf in leaves(arg) if isinstance(leaf, Sym)))
+
+
+def rename(program: Program, names: Mapping[str, str], symbols: Mapping[str, Size]) -> Program:
+    """The program with values renamed and symbols renamed or fixed to a number."""
+
+    def change(leaf: Any) -> Any:
+        if isinstance(leaf, Ref):
+            return Ref(names.get(leaf.name, leaf.name))
+        if isinstance(leaf, Sym):
+            new = substitute(leaf.expr, symbols)
+            return new if isinstance(new, int) else Sym(new)
+        if isinstance(leaf, TensorMeta):
+            return leaf.substitute(symbols)
+        return leaf
+
+    def node(n: Node) -> Node:
+        kwargs = tuple((key, map_args(value, change)) for key, value in n.kwargs)
+        args = map_args(n.args, change)
+        return replace(
+            n, name=names.get(n.name, n.name), args=args, kwargs=kwargs, meta=map_args(n.meta, change)
+        )
+
+    kept = []
+    for symbol in program.symbols:
+        new = symbols.get(symbol.name, symbol.name)
+        if isinstance(new, str):
+            kept.append(replace(symbol, name=new))
+    return replace(
+        program,
+        inputs=tuple(Input(names.get(i.name, i.name), i.meta.substitute(symbols)) for i in program.inputs),
+        state=tuple(replace(s, name=names.get(s.name, s.name)) for s in program.state),
+        nodes=tuple(node(n) for n in program.nodes),
+        output=map_args(program.output, change),
+        args=None if program.args is None else map_args(program.args, change),
+        kwargs=tuple((key, map_args(value, change)) for key, value in program.kwargs),
+        symbols=tuple(kept),
+        graphs=tuple((name, rename(body, {}, symbols)) for name, body in program.graphs),
+    )
+
+
+def canonical(program: Program) -> Program:
+    """The program with values and symbols named by position, and without provenance."""
+    names = {i.name: f"i{k}" for k, i in enumerate(program.inputs)}
+    names |= {s.name: f"p{k}" for k, s in enumerate(program.state)}
+    names |= {n.name: f"v{k}" for k, n in enumerate(program.nodes)}
+    order: dict[str, str] = {}
+    for i in program.inputs:
+        for size in i.meta.shape:
+            for name in sorted(free_symbols(size)):
+                order.setdefault(name, f"s{len(order)}")
+    for symbol in program.symbols:
+        order.setdefault(symbol.name, f"s{len(order)}")
+    renamed = rename(program, names, order)
+    plain = tuple(replace(n, where="", module="") for n in renamed.nodes)
+    symbols = tuple(sorted(renamed.symbols, key=lambda s: int(s.name[1:]) if s.name[1:].isdigit() else 0))
+    graphs = tuple((name, canonical(body)) for name, body in renamed.graphs)
+    return replace(renamed, nodes=plain, symbols=symbols, graphs=graphs)
+
+
+def prune(program: Program) -> Program:
+    """Drop what nothing uses: dead calls, unread inputs and state, symbols of no input, unused bodies.
+
+    A call that writes to one of its arguments, and an assertion on something alive, is alive when
+    what it writes to is read, returned, or belongs to the caller.
+    """
+    alive = set(program.outputs)
+    kept: list[Node] = []
+    caller = {i.name for i in program.inputs} | {s.name for s in program.state}
+    bases = alias_bases(program)
+    written = {bases.get(name, name) for name in alive}
+    for node in reversed(program.nodes):
+        targets = {
+            bases.get(name, name) for k in node.mutates if k < len(node.args) for name in references(node.args[k])
+        }
+        if node.name in alive or targets & (caller | written):
+            kept.append(node)
+            alive |= set(node.inputs)
+            written |= {bases.get(name, name) for name in node.inputs}
+    nodes = tuple(reversed(kept))
+    passed = frozenset().union(*(sym_symbols((n.args, tuple(n.kwargs), n.meta)) for n in nodes), frozenset())
+    used_graphs = {leaf.name for n in nodes for leaf in leaves((n.args, tuple(n.kwargs))) if isinstance(leaf, Graph)}
+    inputs = tuple(i for i in program.inputs if i.name in alive)
+    # A size that only a dead input carried still needs a carrier: keep the first input that has it.
+    carried = frozenset().union(*(i.meta.symbols for i in inputs), frozenset())
+    needed = frozenset().union(*(sym_symbols((n.args, tuple(n.kwargs))) for n in nodes), sym_symbols(program.output))
+    for i in program.inputs:
+        if i not in inputs and (i.meta.symbols & needed) - carried:
+            inputs = tuple(x for x in program.inputs if x in inputs or x is i)
+            carried |= i.meta.symbols
+    symbols = tuple(s for s in program.symbols if s.name in carried or s.name in passed)
+    flat = program.is_flat or inputs != program.inputs
+    return replace(
+        program,
+        nodes=nodes,
+        inputs=inputs,
+        state=tuple(s for s in program.state if s.name in alive),
+        symbols=symbols,
+        args=None if flat else program.args,
+        kwargs=() if flat else program.kwargs,
+        graphs=tuple((name, body) for name, body in program.graphs if name in used_graphs),
+    )
+
+
+_VIEWS = frozenset(
+    "view reshape transpose permute t slice select squeeze unsqueeze expand as_strided alias detach "
+    "diagonal unfold split split_with_sizes chunk unbind narrow movedim flatten unflatten view_as "
+    "expand_as swapaxes swapdims mT adjoint real imag view_as_real view_as_complex unsafe_chunk "
+    "contiguous to getitem".split()
+)
+
+
+def is_view(target: str) -> bool:
+    """Whether a call may return a view of its first argument."""
+    parts = target.split(".")
+    return len(parts) > 1 and parts[1] in _VIEWS
+
+
+def alias_bases(program: Program) -> dict[str, str]:
+    """For each value that may share memory with an earlier one, the earliest such value's name."""
+    bases: dict[str, str] = {}
+    for node in program.nodes:
+        source = references(node.args[:1])
+        if source and (is_view(node.target) or 0 in node.mutates):
+            bases[node.name] = bases.get(source[0], source[0])
+    return bases
+
+
+# JSON: records as {"Ref": {...}}, tuples as lists, lists as {"list": [...]}; floats that JSON lacks by name.
+
+_RECORDS: dict[str, type] = {
+    c.__name__: c
+    for c in (Ref, Sym, Torch, Device, Graph, Tree, TensorMeta, Symbol, Input, State, Node, Program)
+}
+
+
+def to_json(value: Any) -> Any:
+    """Plain JSON data for a program or any part of it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        plain = {}
+        for f in fields(value):
+            part = getattr(value, f.name)
+            if part != f.default:
+                plain[f.name] = to_json(part)
+        return {type(value).__name__: plain}
+    if isinstance(value, tuple):
+        return [to_json(item) for item in value]
+    if isinstance(value, list):
+        return {"list": [to_json(item) for item in value]}
+    if isinstance(value, slice):
+        return {"slice": [to_json(part) for part in (value.start, value.stop, value.step)]}
+    if isinstance(value, complex):
+        return {"complex": [to_json(value.real), to_json(value.imag)]}
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return {"float": repr(value)}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"cannot be stored: {type(value).__name__} {value!r}")
+
+
+def from_json(data: Any) -> Any:
+    """Read back what `to_json` wrote. Raises ValueError for anything else; executes nothing."""
+    if isinstance(data, list):
+        return tuple(from_json(item) for item in data)
+    if not isinstance(data, dict):
+        return data
+    if len(data) != 1:
+        raise ValueError(f"not a stored record: {sorted(data)}")
+    ((tag, body),) = data.items()
+    if tag == "list":
+        return [from_json(item) for item in body]
+    if tag == "slice":
+        return slice(*(from_json(part) for part in body))
+    if tag == "complex":
+        return complex(*(from_json(part) for part in body))
+    if tag == "float":
+        return float(body)
+    if tag not in _RECORDS:
+        raise ValueError(f"unknown record {tag!r}")
+    try:
+        return _RECORDS[tag](**{key: from_json(value) for key, value in body.items()})
+    except TypeError as error:
+        raise ValueError(f"malformed {tag}: {error}") from error
+
+
+def replace_nodes(program: Program, nodes: Iterable[Node]) -> Program:
+    """The program with other calls, pruned."""
+    return prune(replace(program, nodes=tuple(nodes)))
