@@ -1,0 +1,387 @@
+"""A program printed as the Python module that a person would write.
+
+The text is not a rendering made at the end: it is what is judged. Every candidate is printed, executed,
+exported and compiled from this text, so the repro that is handed over is the program that failed. Sizes are
+read off the tensors at hand (``s0 = x.shape[0]``) at the first line that needs them.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from minimizer.program import (
+    Arg,
+    Device,
+    Graph,
+    Input,
+    Node,
+    Program,
+    Ref,
+    Sym,
+    TensorMeta,
+    Torch,
+    Tree,
+    leaves,
+    references,
+    sym_symbols,
+)
+from minimizer.symbolic import free_symbols
+
+INDENT = "    "
+WIDTH = 88
+_PUBLIC_HIGHER_ORDER = {
+    "higher_order.cond": "torch.cond",
+    "higher_order.while_loop": "torch._higher_order_ops.while_loop",
+}
+
+
+def is_identifier(text: str) -> bool:
+    """Whether every dotted part of `text` can stand in source code."""
+    return all(part.isidentifier() and not keyword.iskeyword(part) for part in text.split("."))
+
+
+def literal(arg: Arg, names: Mapping[str, str] | None = None) -> str:
+    """The source text of an argument.
+
+    Raises ValueError for a name that could not stand in source code: cases come from strangers.
+
+    >>> literal((Ref("x"), Torch("float32"), float("inf")))
+    '(x, torch.float32, float("inf"))'
+    """
+    match arg:
+        case Ref(name=name):
+            text = (names or {}).get(name, name)
+            return text
+        case Sym(expr=expr):
+            return expr
+        case Torch(name=name) if is_identifier(name):
+            return f"torch.{name}"
+        case Device(name=name):
+            return _quoted(name)
+        case Graph(name=name) if is_identifier(name):
+            return name
+        case Tree(type="dict", keys=keys, items=items):
+            return "{" + ", ".join(f"{literal(k)}: {literal(v, names)}" for k, v in zip(keys, items)) + "}"
+        case Tree(type=type_name, items=items) if is_identifier(type_name):
+            return f"{type_name}(({', '.join(literal(item, names) for item in items)},))"
+        case tuple():
+            return "(" + ", ".join(literal(item, names) for item in arg) + ("," if len(arg) == 1 else "") + ")"
+        case list():
+            return "[" + ", ".join(literal(item, names) for item in arg) + "]"
+        case slice():
+            return f"slice({literal(arg.start, names)}, {literal(arg.stop, names)}, {literal(arg.step, names)})"
+        case float() if math.isnan(arg) or math.isinf(arg):
+            return f'float("{arg}")'
+        case complex():
+            return f"complex({literal(arg.real)}, {literal(arg.imag)})"
+        case str():
+            return _quoted(arg)
+        case None | bool() | int() | float():
+            return repr(arg)
+    raise ValueError(f"cannot be printed: {arg!r}")
+
+
+def _quoted(text: str) -> str:
+    plain = repr(text)
+    return '"' + plain[1:-1] + '"' if '"' not in text and plain.startswith("'") else plain
+
+
+def callee(node: Node) -> str:
+    """The source text of the function that a node calls."""
+    target = _PUBLIC_HIGHER_ORDER.get(node.target, node.target)
+    if not is_identifier(target):
+        raise ValueError(f"cannot be printed: operator {target!r}")
+    return target if target.startswith(("torch.", "operator.", "math.")) else f"torch.ops.{target}"
+
+
+def call_text(node: Node, names: Mapping[str, str]) -> str:
+    """The source text of a call: a function, a method (``Tensor.view``) or an item."""
+    if node.target == "operator.getitem":
+        return f"{literal(node.args[0], names)}[{literal(node.args[1], names)}]"
+    kwargs = [f"{key}={literal(value, names)}" for key, value in node.kwargs if is_identifier(key)]
+    args = [literal(arg, names) for arg in node.args]
+    if node.target.startswith("Tensor."):
+        return f"{args[0]}.{node.target.removeprefix('Tensor.')}({', '.join(args[1:] + kwargs)})"
+    return f"{callee(node)}({', '.join(args + kwargs)})"
+
+
+class _Sizes:
+    """Which expression gives each symbol, at a point of the body."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, str] = {}
+        self.bound: set[str] = set()
+
+    def learn(self, text: str, meta: Any) -> None:
+        if isinstance(meta, TensorMeta):
+            for dim, size in enumerate(meta.shape):
+                if isinstance(size, str) and free_symbols(size) == {size}:
+                    self.sources.setdefault(size, f"{text}.shape[{dim}]")
+        elif isinstance(meta, Sym) and free_symbols(meta.expr) == {meta.expr}:
+            self.sources.setdefault(meta.expr, text)
+
+    def lines(self, symbols: frozenset[str]) -> list[str]:
+        new = [name for name in sorted(symbols - self.bound) if name in self.sources]
+        self.bound.update(new)
+        return [f"{name} = {self.sources[name]}" for name in new if self.sources[name] != name]
+
+
+def missing_symbols(program: Program) -> frozenset[str]:
+    """Symbols that the program's calls speak of and that no tensor at hand can give."""
+    known: set[str] = set()
+    missing: set[str] = set()
+
+    def learn(meta: Any) -> None:
+        sizes = _Sizes()
+        sizes.learn("_", meta)
+        known.update(sizes.sources)
+
+    for record in (*program.inputs, *program.state):
+        learn(record.meta)
+    for node in program.nodes:
+        missing |= sym_symbols((node.args, tuple(node.kwargs))) - known
+        for meta in leaves((node.meta,)):
+            learn(meta)
+    return frozenset(missing | (sym_symbols(program.output) - known))
+
+
+def _statements(program: Program, state: Mapping[str, str]) -> list[str]:
+    sizes = _Sizes()
+    names = dict(state)
+    for i in program.inputs:
+        sizes.learn(i.name, i.meta)
+    for s in program.state:
+        sizes.learn(names[s.name], s.meta)
+    lines: list[str] = []
+    for name, body in program.graphs:
+        lines += _function(name, body)
+    for node in program.nodes:
+        lines += sizes.lines(sym_symbols((node.args, tuple(node.kwargs))))
+        text = call_text(node, names)
+        unused = not any(node.name in n.inputs for n in program.nodes) and node.name not in program.outputs
+        lines.append(text if unused and not isinstance(node.meta, Sym) else f"{node.name} = {text}")
+        sizes.learn(node.name, node.meta)
+    lines += sizes.lines(sym_symbols(program.output))
+    lines.append(f"return {literal(program.output, names)}")
+    return inline(lines, program)
+
+
+def inline(lines: Sequence[str], program: Program) -> list[str]:
+    """Fold a value that is used once, by the next line, into that line while it stays short.
+
+    Only when the value is assigned and read on neighbouring lines, so that no call changes its turn.
+    """
+    folded: list[str] = list(lines)
+    uses: dict[str, int] = {}
+    for node in program.nodes:
+        for leaf in leaves((node.args, tuple(node.kwargs))):
+            if isinstance(leaf, Ref):
+                uses[leaf.name] = uses.get(leaf.name, 0) + 1
+    for leaf in leaves(program.output):
+        if isinstance(leaf, Ref):
+            uses[leaf.name] = uses.get(leaf.name, 0) + 1
+    single = {node.name for node in program.nodes if uses.get(node.name) == 1}
+    k = 0
+    while k + 1 < len(folded):
+        name, _, text = folded[k].partition(" = ")
+        following = folded[k + 1]
+        _, _, right = following.partition(" = ")
+        body = right or following.removeprefix("return ")
+        first = _first_value(body)
+        if name in single and first == name and not following.startswith(INDENT) and ":" not in name:
+            start = len(following) - len(body) + body.index(name)
+            merged = following[:start] + text + following[start + len(name) :]
+            if len(merged) <= 64:
+                folded[k : k + 2] = [merged]
+                k = max(0, k - 1)
+                continue
+        k += 1
+    return folded
+
+
+def _first_value(text: str) -> str:
+    """The name that is evaluated first in a call text: the innermost first argument."""
+    inner = text
+    while True:
+        inner = inner.lstrip("([")
+        head, bracket, rest = inner.partition("(")
+        if bracket and is_identifier(head) and "." in head and head.startswith("torch."):
+            inner = rest
+            continue
+        break
+    name = ""
+    for character in inner:
+        if not (character.isalnum() or character == "_"):
+            break
+        name += character
+    return name
+
+
+def wrap(line: str, indent: str) -> list[str]:
+    """Break a long statement at its outermost brackets, the way formatters do."""
+    if len(indent + line) <= WIDTH:
+        return [indent + line]
+    depth, start, parts, previous = 0, -1, [], 0
+    quote = ""
+    for k, character in enumerate(line):
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "([{":
+            depth += 1
+            if depth == 1:
+                start, previous, parts = k, k + 1, []
+        elif character in ")]}":
+            depth -= 1
+            if depth == 0 and k == len(line) - 1:
+                parts.append(line[previous:k].strip())
+        elif character == "," and depth == 1:
+            parts.append(line[previous:k].strip())
+            previous = k + 1
+    if start < 0 or not line.endswith((")", "]", "}")) or not parts:
+        return [indent + line]
+    inside = [part for part in parts if part]
+    joined = ", ".join(inside)
+    head, tail = line[: start + 1], line[-1]
+    if len(inside) != 1 and len(indent + INDENT + joined) <= WIDTH and not line[previous:-1].strip() == "":
+        return [indent + head, indent + INDENT + joined, indent + tail]
+    out = [indent + head]
+    for part in inside:
+        broken = wrap(part, indent + INDENT)
+        comma = "," if not part.startswith("*") or len(inside) >= 1 else ""
+        out += [*broken[:-1], broken[-1] + comma]
+    return [*out, indent + tail]
+
+
+def _function(name: str, body: Program) -> list[str]:
+    parameters = ", ".join(i.name for i in body.inputs)
+    state = {s.name: f"self.{s.name}" for s in body.state}
+    return [f"def {name}({parameters}):", *(INDENT + line for line in _statements(body, state)), ""]
+
+
+def parameters(program: Program) -> tuple[list[str], list[str]]:
+    """The parameter list of ``forward`` and the lines that unpack nested containers."""
+    if program.is_flat:
+        return [i.name for i in program.inputs], []
+    names: list[str] = []
+    unpack: list[str] = []
+
+    def visit(arg: Arg, path: str) -> None:
+        if isinstance(arg, Ref):
+            if arg.name != path:
+                unpack.append(f"{arg.name} = {path}")
+        elif isinstance(arg, Tree) and arg.type == "dict":
+            for key, item in zip(arg.keys, arg.items):
+                visit(item, f"{path}[{literal(key)}]")
+        elif isinstance(arg, (tuple, list, Tree)):
+            for k, item in enumerate(arg.items if isinstance(arg, Tree) else arg):
+                visit(item, f"{path}[{k}]")
+
+    for k, arg in enumerate(program.args or ()):
+        name = arg.name if isinstance(arg, Ref) else f"arg{k}"
+        names.append(name)
+        visit(arg, name)
+    if program.kwargs:
+        names.append("*")
+    for key, arg in program.kwargs:
+        names.append(key)
+        visit(arg, key)
+    return names, unpack
+
+
+def module_source(program: Program, state_code: Mapping[str, str], *, name: str = "Model") -> str:
+    """A ``torch.nn.Module`` class as text.
+
+    `state_code` gives, for each state tensor, the expression that builds it; with ``state[...]`` in it the
+    constructor takes one argument ``state``, else none.
+    """
+    lines = [f"class {name}(torch.nn.Module):"]
+    if program.state:
+        takes = any("state[" in code for code in state_code.values())
+        lines += [f"{INDENT}def __init__(self{', state' if takes else ''}):", f"{INDENT * 2}super().__init__()"]
+        for s in program.state:
+            lines += wrap(_state_line(s.name, s.kind, s.meta.dtype, state_code[s.name]), INDENT * 2)
+        lines.append("")
+    names, unpack = parameters(program)
+    lines += wrap(f"def forward({', '.join(['self', *names])}):", INDENT)
+    state = {s.name: f"self.{s.name}" for s in program.state}
+    for statement in [*unpack, *_statements(program, state)]:
+        inner = len(statement) - len(statement.lstrip())
+        lines += wrap(statement.strip(), INDENT * 2 + " " * inner) if statement else [""]
+    return "\n".join(lines) + "\n"
+
+
+def _state_line(name: str, kind: str, dtype: str, code: str) -> str:
+    if kind == "parameter":
+        trainable = dtype.startswith(("float", "bfloat", "complex"))
+        return f"self.{name} = torch.nn.Parameter({code}{'' if trainable else ', requires_grad=False'})"
+    if kind == "buffer":
+        return f"self.register_buffer({_quoted(name)}, {code})"
+    return f"self.{name} = {code}"
+
+
+def dynamic_shapes_code(program: Program) -> tuple[list[str], str]:
+    """The lines that define dims and the ``dynamic_shapes`` literal, or ([], "") for a static program."""
+    if not program.dynamic_dims:
+        return [], ""
+    ranges = {s.name: s for s in program.symbols}
+    used: list[str] = []
+
+    def dim(size: str) -> str:
+        if size in ranges:
+            used.append(size)
+            return size
+        return "Dim.AUTO"
+
+    def spec(i: Input) -> str:
+        dims = [f"{k}: {dim(size)}" for k, size in enumerate(i.meta.shape) if isinstance(size, str)]
+        return "{" + ", ".join(dims) + "}" if dims else "None"
+
+    specs = {i.name: spec(i) for i in program.inputs}
+    if program.is_flat:
+        text = "{" + ", ".join(f"{_quoted(name)}: {code}" for name, code in specs.items()) + "}"
+    else:
+        named = [
+            (a.name if isinstance(a, Ref) else f"arg{k}", a) for k, a in enumerate(program.args or ())
+        ] + list(program.kwargs)
+        text = "{" + ", ".join(f"{_quoted(key)}: {_spec_tree(arg, specs)}" for key, arg in named) + "}"
+    lines = []
+    for name in dict.fromkeys(used):
+        symbol = ranges[name]
+        bounds = f", min={symbol.low}" + (f", max={symbol.high}" if symbol.high is not None else "")
+        lines.append(f'{name} = Dim("{name}"{bounds})')
+    return lines, text
+
+
+def _spec_tree(arg: Arg, specs: Mapping[str, str]) -> str:
+    if isinstance(arg, Ref):
+        return specs[arg.name]
+    if isinstance(arg, Tree) and arg.type == "dict":
+        items = ", ".join(f"{literal(k)}: {_spec_tree(v, specs)}" for k, v in zip(arg.keys, arg.items))
+        return "{" + items + "}"
+    if isinstance(arg, (tuple, list, Tree)):
+        items = [_spec_tree(v, specs) for v in (arg.items if isinstance(arg, Tree) else arg)]
+        return "[" + ", ".join(items) + "]"
+    return "None"
+
+
+def custom_namespaces(program: Program) -> frozenset[str]:
+    """Namespaces of operators that do not come with torch."""
+    own = {"aten", "prims", "torch", "operator", "higher_order", "math", "Tensor", "prim", "inductor", "quantized"}
+    own |= {"quantized_decomposed", "_quantized", "mkldnn", "profiler", "rngprims", "streams", "c10d_functional"}
+    spaces = {node.target.split(".")[0] for node in program.nodes} - own
+    return frozenset(spaces).union(*(custom_namespaces(body) for _, body in program.graphs))
+
+
+def unresolved_references(program: Program) -> tuple[str, ...]:
+    """Names that are read before anything defines them: an ill-formed program."""
+    known = {i.name for i in program.inputs} | {s.name for s in program.state}
+    bad: list[str] = []
+    for node in program.nodes:
+        bad += [name for name in node.inputs if name not in known]
+        known.add(node.name)
+    return (*bad, *(name for name in references(program.output) if name not in known))
