@@ -1,0 +1,188 @@
+"""The vocabulary of judging: kinds of failure, and the signature that must not change while reducing.
+
+Two failures are the same bug when what a maintainer would file under one title agrees: kind, stage, the
+type and wording of the error with everything incidental taken out (addresses, paths, sizes, numbered names).
+Exact digits, the signal that heap corruption happens to end in, or which of two outputs is wrong, are
+accidents of one run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Severity(IntEnum):
+    """How much a failure matters; a search that found a milder one may go on for a worse one."""
+
+    LOST_ERROR = 1
+    SPURIOUS_ERROR = 2
+    WRONG_METADATA = 3
+    WRONG_VALUE = 4
+    CRASH = 5
+
+
+SEVERITY = {
+    "export_error": Severity.SPURIOUS_ERROR,
+    "compile_error": Severity.SPURIOUS_ERROR,
+    "cxx_error": Severity.SPURIOUS_ERROR,
+    "load_error": Severity.SPURIOUS_ERROR,
+    "runtime_error": Severity.SPURIOUS_ERROR,
+    "spurious_error": Severity.SPURIOUS_ERROR,
+    "missing_check": Severity.LOST_ERROR,
+    "lost_error": Severity.LOST_ERROR,
+    "wrong_metadata": Severity.WRONG_METADATA,
+    "nondeterministic": Severity.WRONG_VALUE,
+    "lost_mutation": Severity.WRONG_VALUE,
+    "wrong_value": Severity.WRONG_VALUE,
+    "hang": Severity.CRASH,
+    "memory_error": Severity.CRASH,
+    "crash": Severity.CRASH,
+}
+
+STAGES = ("export", "lower", "cxx", "package", "load", "run")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One observed failure.
+
+    `kind` is a key of `SEVERITY`, `stage` one of `STAGES`; `exception` is the type's name and `message`
+    the error as it was printed; `detail` is the traceback or the dead process's last output; `op` names the
+    operator or kernel that the error itself names; `outputs` are the positions of wrong outputs; `figures`
+    is the worst disagreement in words; `flavour` sorts wrong values (``gross``, ``ulps``, ``dtype``...).
+    """
+
+    kind: str
+    stage: str
+    message: str = ""
+    exception: str = ""
+    detail: str = ""
+    op: str = ""
+    outputs: tuple[int, ...] = ()
+    figures: str = ""
+    flavour: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        """See `Severity`."""
+        return SEVERITY[self.kind]
+
+    @property
+    def signature(self) -> Signature:
+        """What must stay the same for another failure to count as this one."""
+        return signature(self)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The part of a failure that identifies the bug."""
+
+    kind: str
+    stage: str
+    exception: str
+    text: str
+
+    def __str__(self) -> str:
+        parts = (self.kind, self.stage, self.exception, self.text)
+        return " · ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The oracle's answer.
+
+    `status` is ``pass``, ``fail``, ``invalid`` or ``misuse``; `reason` says why a case is invalid or which
+    promise was broken; `error_ratio` is the worst error over the allowed one (1.0 = at the limit).
+    """
+
+    status: str
+    failure: Failure | None = None
+    reason: str = ""
+    error_ratio: float = 0.0
+    compiles: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether this is a failure."""
+        return self.status == "fail"
+
+
+PASS = Verdict("pass")
+
+_NORMALISATIONS = [
+    (re.compile(r"\x1b\[[0-9;]*m"), ""),
+    (re.compile(r"0x[0-9a-fA-F]+"), "ADDR"),
+    (re.compile(r"(?:/[\w.+\-~]+)+/?"), "PATH"),
+    (re.compile(r"\bc[a-z0-9]{50}\b"), "HASH"),
+    (re.compile(r"\b(?:cpp|triton)_(?:\w+_)?fused\w*"), "KERNEL"),
+    (re.compile(r"\b(tmp|buf|arg|s|u|ks|x|r|z|primals_|getitem_|op)\d+(?:_\d+)*\b"), r"\1#"),
+    (re.compile(r"\b([A-Za-z_]+?)_?\d+\b"), r"\1#"),
+    (re.compile(r"-?\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:L|LL|UL|U|f)?\b"), "#"),
+    (re.compile(r"\[(?:#|[\w#]+)(?:, ?(?:#|[\w#]+))*\]"), "[#]"),
+    (re.compile(r"\((?:#)(?:, ?#)*,?\)"), "(#)"),
+    (re.compile(r"\s+"), " "),
+]
+
+
+def normalise(message: str) -> str:
+    """A message without what differs between runs of the same bug.
+
+    >>> normalise("index out of bounds: 0 <= tmp7 < 32L")
+    'index out of bounds: # <= tmp# < #'
+    """
+    for pattern, replacement in _NORMALISATIONS:
+        message = pattern.sub(replacement, message)
+    return message.strip()[:300]
+
+
+_HEAP = re.compile(
+    r"free\(\): |malloc\(\)|corrupted|double free|munmap_chunk|realloc\(\): |invalid pointer|invalid next size"
+    r"|invalid size|unaligned .*chunk|sysmalloc|heap-buffer-overflow|guard page",
+)
+
+
+def crash_class(signal: str, output: str) -> str:
+    """What kind of death a signal and the last output tell of.
+
+    Writing past a buffer ends in SIGSEGV, SIGBUS or one of glibc's heap messages as luck has it: one class.
+    An uncaught C++ exception ends in SIGABRT and is known by its message.
+    """
+    if signal in ("SIGSEGV", "SIGBUS") or _HEAP.search(output):
+        return "memory"
+    thrown = re.search(r"what\(\):\s*([^\n]+)", output)
+    if thrown:
+        return normalise(re.sub(r"\(Exception raised from.*", "", thrown[1]))
+    thrown = re.search(r"terminate called[^\n]*", output)
+    return normalise(thrown[0]) if thrown else signal
+
+
+def _first_line(message: str) -> str:
+    lines = [line for line in message.splitlines() if line.strip()]
+    return lines[0] if lines else ""
+
+
+def _cxx_error(message: str) -> str:
+    error = re.search(r"error:\s*([^\n]+)", message)
+    return error[1] if error else _first_line(message)
+
+
+def signature(failure: Failure) -> Signature:
+    """The signature of a failure (see the module's docstring)."""
+    text = ""
+    if failure.kind in ("crash", "memory_error"):
+        text = crash_class(failure.exception, failure.detail + failure.message)
+        return Signature("crash", failure.stage, "", text)
+    if failure.kind in ("wrong_value", "wrong_metadata", "lost_mutation", "nondeterministic"):
+        text = failure.flavour
+    elif failure.kind == "cxx_error":
+        text = normalise(_cxx_error(failure.message))
+    elif failure.kind == "hang":
+        text = ""
+    elif failure.kind == "lost_error":
+        text = ""
+    else:
+        text = normalise(_first_line(failure.message))
+    exception = failure.exception if failure.stage != "run" or failure.kind != "lost_error" else ""
+    return Signature(failure.kind, failure.stage, exception, text)
