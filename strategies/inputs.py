@@ -1,0 +1,117 @@
+"""Whole inputs: sizes for every symbol together with a fill for every tensor.
+
+A bug usually needs one unusual thing, sometimes two, hardly ever three. So before anything is drawn at
+random, a fixed opening tries each telling size with plain values, each telling fill at the example's own
+sizes, and then telling sizes with telling fills, the most telling pairs first. The opening is the same on
+every run; it finds most failures within a few dozen inputs and makes the rest worth a random search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+
+from hypothesis import strategies as st
+
+from strategies.sizes import CAP, Fits, Symbol, sizes, sweep
+from strategies.values import SEEDED, Fill, Role, assignments, fills, is_out_of_range, telling_fills
+
+OPENING = 400
+"""Longest opening. Past this, random draws find as much per input."""
+
+Spec = tuple[str, Role]
+"""One tensor input: its dtype (torch's name without the prefix) and what the program does with it."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One description of all inputs: `(symbol, size)` pairs in symbol order, and a fill per tensor input.
+
+    >>> Draw((("n", 17),), (Fill("ones"),)).size_of
+    {'n': 17}
+    """
+
+    sizes: tuple[tuple[str, int], ...]
+    fills: tuple[Fill, ...]
+
+    @property
+    def size_of(self) -> dict[str, int]:
+        """The sizes by symbol name."""
+        return dict(self.sizes)
+
+
+def opening(
+    symbols: Sequence[Symbol],
+    specs: Sequence[Spec],
+    mined: Sequence[int] = (),
+    fits: Fits | None = None,
+    *,
+    cap: int = CAP,
+) -> Iterator[Draw]:
+    """The first inputs to try: deterministic, each once, most telling first, at most `OPENING` of them.
+
+    Three lists are taken in turn: telling sizes with plain values (starting with the hints), the hints with
+    telling fills, and products of both, in order of the sum of their ranks. Products leave out empty sizes,
+    where values do not matter, and out-of-range fills.
+
+    >>> [(draw.sizes[0][1], draw.fills[0].kind) for draw in opening([Symbol("n", 2, 9, 8)], [("bool", Role())])][:6]
+    [(8, 'coin'), (8, 'zeros'), (2, 'zeros'), (2, 'coin'), (8, 'ones'), (2, 'ones')]
+    """
+    swept = list(sweep(symbols, mined, fits=fits, cap=cap))
+    filled = list(assignments(specs))
+    if not swept:
+        return
+    by_size = [(found, filled[0]) for found in swept]
+    by_fill = [(swept[0], chosen) for chosen in filled[1:]]
+    full = [found for found in swept[1:] if all(found.values())]
+    valid = [chosen for chosen in filled[1:] if not any(map(is_out_of_range, chosen))]
+    turns = zip_longest(by_size, by_fill, _by_rank(full, valid))
+    moves = (move for turn in turns for move in turn if move is not None)
+    draws = (Draw(tuple(found.items()), chosen) for found, chosen in moves)
+    yield from islice(dict.fromkeys(islice(draws, 2 * OPENING)), OPENING)
+
+
+def _by_rank(
+    found: Sequence[dict[str, int]], chosen: Sequence[tuple[Fill, ...]]
+) -> Iterator[tuple[dict[str, int], tuple[Fill, ...]]]:
+    for total in range(len(found) + len(chosen) - 1):
+        for rank in range(max(0, total - len(chosen) + 1), min(total + 1, len(found))):
+            yield found[rank], chosen[total - rank]
+
+
+def draws(
+    symbols: Sequence[Symbol],
+    specs: Sequence[Spec],
+    mined: Sequence[int] = (),
+    fits: Fits | None = None,
+    *,
+    cap: int = CAP,
+) -> st.SearchStrategy[Draw]:
+    """Draws sizes and fills at random; half of the time, inputs that can share the first input's kind do.
+
+    Shrinks sizes first (towards the low ends), then fills (towards zeros), then to unrelated kinds.
+
+    >>> from hypothesis import find
+    >>> find(draws([Symbol("n", 0, 64, 8)], [("int8", Role())]), lambda draw: draw.size_of["n"] >= 16)
+    Draw(sizes=(('n', 16),), fills=(Fill(kind='zeros', seed=0, low=0.0, high=1.0),))
+    """
+    drawn_sizes = sizes(symbols, mined, fits=fits, cap=cap)
+    drawn_fills = [fills(*spec) for spec in specs]
+    telling = [{fill.kind: fill for fill in telling_fills(*spec)} for spec in specs]
+
+    @st.composite
+    def one_draw(draw: st.DrawFn) -> Draw:
+        found = draw(drawn_sizes)
+        chosen = [draw(one_fill) for one_fill in drawn_fills]
+        if len(chosen) > 1 and draw(st.booleans()):
+            chosen = [_alike(fill, chosen[0].kind, kinds) for fill, kinds in zip(chosen, telling)]
+        return Draw(tuple(found.items()), tuple(chosen))
+
+    return one_draw()
+
+
+def _alike(fill: Fill, kind: str, kinds: dict[str, Fill]) -> Fill:
+    if kind not in kinds or kind == fill.kind:
+        return fill
+    return replace(kinds[kind], seed=fill.seed) if kind in SEEDED else kinds[kind]

@@ -1,0 +1,221 @@
+"""Sizes of dynamic dimensions: the ones that break compilers first.
+
+Generated kernels are right in the middle of a size range and wrong at its seams: nothing at all, one
+element, the tail after the last full vector, the block after the last cache line, the range's ends, and
+anywhere but the example's own size, which is the only one anybody looked at. So sizes are not sampled
+evenly: the seams come first, in a fixed order, and random sizes snap to them half of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, zip_longest
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+Fits = Callable[[dict[str, int]], bool]
+"""Whether an assignment of sizes is acceptable: a memory bound, or the relations between symbols."""
+
+CAP = 4096
+"""Largest size asked for where a symbol's range has no (or a huge) upper end."""
+
+# Odd small sizes; then one below, at and above each vector width, cache line and block size. The upper
+# neighbour of a width comes first: it is the smallest size with both a full vector and a tail.
+_SEAMS = (3, 17, 5, 7, 16, 15, 33, 129, 257, 65, 31, 32, 63, 64, 127, 128, 255, 256)
+_FAR_SEAMS = (513, 1025, 511, 512, 1023, 1024)
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A dynamic size: its name, its inclusive range (`high=None`: unbounded) and its size at export.
+
+    Raises ValueError when the range is empty. A hint outside the range is allowed and simply never drawn.
+
+    >>> Symbol("n", 2, 64, hint=8)
+    Symbol(name='n', low=2, high=64, hint=8)
+    """
+
+    name: str
+    low: int
+    high: int | None
+    hint: int
+
+    def __post_init__(self) -> None:
+        if self.high is not None and self.high < self.low:
+            raise ValueError(
+                f"symbol {self.name}: the range [{self.low}, {self.high}] is empty; give low <= high"
+            )
+
+    def ends(self, cap: int = CAP) -> tuple[int, int]:
+        """First and last size to try: the range, cut at `cap` (or just above low and hint when those are larger)."""
+        roof = max(cap, self.low + 1, self.hint + 1)
+        high = roof if self.high is None else min(self.high, roof)
+        return min(max(self.low, -cap), high), high
+
+    def clip(self, size: int, cap: int = CAP) -> int:
+        """The size nearest to `size` that `ends` allows."""
+        low, high = self.ends(cap)
+        return min(max(size, low), high)
+
+
+def interesting_sizes(symbol: Symbol, mined: Sequence[int] = (), *, cap: int = CAP) -> tuple[int, ...]:
+    """Sizes worth trying for one symbol, most telling first, each once, all within its range.
+
+    The order is 0, 1, 2, the range's ends, the neighbours of the hint, then vector widths and block sizes
+    with their neighbours, interleaved with `mined` numbers (loop bounds, tile sizes and guards found in
+    generated code) and theirs. The hint itself is left out: it is the one size known to have been tried.
+
+    >>> interesting_sizes(Symbol("n", 2, 9, hint=8))
+    (2, 9, 7, 3, 5)
+    """
+    low, high = symbol.ends(cap)
+    first = (0, 1, 2, low, high, symbol.hint + 1, symbol.hint - 1)
+    found = [near for number in mined for near in (number, number + 1, number - 1)]
+    rest = [size for pair in zip_longest(_SEAMS, found) for size in pair if size is not None]
+    wanted = dict.fromkeys((*first, *rest, *_FAR_SEAMS))
+    return tuple(size for size in wanted if low <= size <= high and size != symbol.hint)
+
+
+def sweep(
+    symbols: Sequence[Symbol], mined: Sequence[int] = (), *, fits: Fits | None = None, cap: int = CAP
+) -> Iterator[dict[str, int]]:
+    """A finite, deterministic list of sizes for all symbols, most telling first, each assignment once.
+
+    Covers the hints; then, per rank of `interesting_sizes`, each symbol alone at its size of that rank with
+    the others at their hints, and all symbols together at that size (clipped to their ranges); and each pair
+    of symbols at opposite ends. Assignments that do not satisfy `fits` are replaced by a near one that does,
+    or dropped. Without symbols there is exactly one assignment: `{}`.
+
+    >>> [sizes["n"] for sizes in sweep([Symbol("n", 2, 9, hint=8)])]
+    [8, 2, 9, 7, 3, 5]
+    """
+    hints = {symbol.name: symbol.clip(symbol.hint, cap) for symbol in symbols}
+    moves = chain(
+        [hints],
+        _ranked(symbols, hints, mined, cap, 0, 4),
+        _opposite_ends(symbols, hints, cap),
+        _ranked(symbols, hints, mined, cap, 4, None),
+    )
+    seen = set()
+    for wanted in moves:
+        sizes = reclip(symbols, wanted, fits, cap=cap)
+        if sizes is not None and (key := tuple(sizes.values())) not in seen:
+            seen.add(key)
+            yield sizes
+
+
+def _ranked(
+    symbols: Sequence[Symbol],
+    hints: dict[str, int],
+    mined: Sequence[int],
+    cap: int,
+    start: int,
+    stop: int | None,
+) -> Iterator[dict[str, int]]:
+    per_symbol = [interesting_sizes(symbol, mined, cap=cap) for symbol in symbols]
+    for rank in list(zip_longest(*per_symbol))[start:stop]:
+        for symbol, size in zip(symbols, rank):
+            if size is not None:
+                yield {**hints, symbol.name: size}
+        if len(symbols) > 1:
+            for size in dict.fromkeys(size for size in rank if size is not None):
+                yield {symbol.name: symbol.clip(size, cap) for symbol in symbols}
+
+
+def _opposite_ends(symbols: Sequence[Symbol], hints: dict[str, int], cap: int) -> Iterator[dict[str, int]]:
+    for one, other in combinations(symbols, 2):
+        (one_low, one_high), (other_low, other_high) = one.ends(cap), other.ends(cap)
+        yield {**hints, one.name: one_low, other.name: other_high}
+        yield {**hints, one.name: one_high, other.name: other_low}
+
+
+def sizes(
+    symbols: Sequence[Symbol], mined: Sequence[int] = (), *, fits: Fits | None = None, cap: int = CAP
+) -> st.SearchStrategy[dict[str, int]]:
+    """Draws one size per symbol, weighted to the seams; shrinks every symbol towards the low end of its range.
+
+    With `fits`, an assignment that does not satisfy it is moved to a near one that does (`reclip`), so few
+    draws are thrown away. Without symbols it draws `{}`.
+
+    >>> from hypothesis import find
+    >>> find(sizes([Symbol("n", 2, 64, hint=8)]), lambda drawn: drawn["n"] > 16)
+    {'n': 17}
+    """
+    drawn = st.fixed_dictionaries({symbol.name: _one_size(symbol, tuple(mined), cap) for symbol in symbols})
+    if fits is None or not symbols:
+        return drawn
+
+    @st.composite
+    def fitting(draw: st.DrawFn) -> dict[str, int]:
+        found = reclip(symbols, draw(drawn), fits, cap=cap)
+        assume(found is not None)
+        return found or {}
+
+    return fitting()
+
+
+def _one_size(symbol: Symbol, mined: tuple[int, ...], cap: int) -> st.SearchStrategy[int]:
+    low, high = symbol.ends(cap)
+    seams = sorted({low, *interesting_sizes(symbol, mined, cap=cap)})
+    roofs = [low + span for span in (8, 32, 128, 512, 2048) if low + span < high] + [high]
+
+    # Roof, size, snap: each nested in the next and snapping only downwards, so that lowering any one of
+    # them never needs another one raised, and the shrinker walks straight to the smallest size.
+    @st.composite
+    def one_size(draw: st.DrawFn) -> int:
+        roof = draw(st.sampled_from(roofs))
+        size = draw(st.integers(low, roof))
+        snap = draw(st.booleans())
+        return max(seam for seam in seams if seam <= size) if snap else size
+
+    return one_size()
+
+
+def reclip(
+    symbols: Sequence[Symbol], wanted: dict[str, int], fits: Fits | None, *, cap: int = CAP
+) -> dict[str, int] | None:
+    """The assignment itself when it fits, else a near one that does, else None.
+
+    Tried in this order: one symbol moved by up to 8 or set equal to another (repairs divisibility and
+    equality relations), the largest size halved again and again (repairs a memory bound), one symbol
+    kept and the others at their hints, the hints.
+
+    >>> pair = [Symbol("h", 0, 99, hint=4), Symbol("w", 0, 99, hint=4)]
+    >>> reclip(pair, {"h": 64, "w": 64}, lambda sizes: sizes["h"] * sizes["w"] <= 1024)
+    {'h': 32, 'w': 32}
+    """
+    if fits is None:
+        return wanted
+    repairs = (_near, _halved, _at_hints)
+    candidates = chain([wanted], *(repair(symbols, wanted, cap) for repair in repairs))
+    return next((candidate for candidate in candidates if fits(candidate)), None)
+
+
+def _near(symbols: Sequence[Symbol], wanted: dict[str, int], cap: int) -> Iterator[dict[str, int]]:
+    for symbol in symbols:
+        size = wanted[symbol.name]
+        others = [wanted[other.name] for other in symbols if other is not symbol]
+        steps = [size + sign * step for step in range(1, 9) for sign in (-1, 1)]
+        for moved in (*others, *steps):
+            if symbol.clip(moved, cap) == moved != size:
+                yield {**wanted, symbol.name: moved}
+
+
+def _halved(symbols: Sequence[Symbol], wanted: dict[str, int], cap: int) -> Iterator[dict[str, int]]:
+    room = {symbol.name: wanted[symbol.name] - symbol.ends(cap)[0] for symbol in symbols}
+    current = dict(wanted)
+    while symbols and any(room.values()):
+        name = max(room, key=lambda name: room[name])
+        cut = (room[name] + 1) // 2
+        room[name] -= cut
+        current = {**current, name: current[name] - cut}
+        yield current
+
+
+def _at_hints(symbols: Sequence[Symbol], wanted: dict[str, int], cap: int) -> Iterator[dict[str, int]]:
+    hints = {symbol.name: symbol.clip(symbol.hint, cap) for symbol in symbols}
+    for symbol in symbols:
+        yield {**hints, symbol.name: wanted[symbol.name]}
+    yield hints
