@@ -1,0 +1,30 @@
+bin := $(or $(VENV),.venv)/bin
+
+.PHONY: setup demo test fast lint format types bench
+
+setup: ## the environment in .venv
+	@scripts/setup
+
+demo: ## find, reduce and replay one real failure
+	@scripts/demo
+
+test: ## everything continuous integration checks
+	@scripts/test
+
+fast: setup ## tests that compile nothing
+	@$(bin)/python -m pytest -m "not compiles and not whole_run"
+
+lint: setup
+	@$(bin)/ruff check .
+	@$(bin)/ruff format --check .
+
+format: setup
+	@$(bin)/ruff check --fix .
+	@$(bin)/ruff format .
+
+types: setup
+	@$(bin)/mypy
+
+bench: setup ## comparison with PyTorch's own minifier
+	@test -e scripts/benchmark.py || { echo "make bench: scripts/benchmark.py is not there yet" >&2; exit 2; }
+	@$(bin)/python scripts/benchmark.py
