@@ -335,7 +335,8 @@ def _print(recipe: _Recipe, dtype: str, sizes: list[str], numel: int | None) -> 
             code = f"torch.randint({values[0]}, {values[1]}, {shape}{keyword}, {generator})"
         case "pick":
             keyword = f", dtype=torch.{recipe.work}" if recipe.work == "float64" else ""
-            code = f"torch.tensor([{', '.join(values)}]{keyword})[torch.arange({numel}) % {len(values)}]{reshape}"
+            code = f"torch.tensor([{', '.join(values)}]{keyword})"
+            code += f"[torch.arange({numel}) % {len(values)}]{reshape}"
         case _:
             code = f"torch.arange({numel}){reshape}"
     if recipe.sort:

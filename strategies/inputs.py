@@ -8,9 +8,10 @@ every run; it finds most failures within a few dozen inputs and makes the rest w
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import chain, islice
 
 from hypothesis import strategies as st
 
@@ -20,8 +21,13 @@ from strategies.values import SEEDED, Fill, Role, assignments, fills, is_out_of_
 OPENING = 400
 """Longest opening. Past this, random draws find as much per input."""
 
+SINGLES = 24
+"""Moves of one unusual thing before moves of two."""
+
 Spec = tuple[str, Role]
 """One tensor input: its dtype (torch's name without the prefix) and what the program does with it."""
+
+Move = tuple[dict[str, int], tuple[Fill, ...]]
 
 
 @dataclass(frozen=True)
@@ -51,30 +57,37 @@ def opening(
 ) -> Iterator[Draw]:
     """The first inputs to try: deterministic, each once, most telling first, at most `OPENING` of them.
 
-    Three lists are taken in turn: telling sizes with plain values (starting with the hints), the hints with
-    telling fills, and products of both, in order of the sum of their ranks. Products leave out empty sizes,
-    where values do not matter, and out-of-range fills.
+    Telling sizes with plain values (starting with the hints) and the hints with telling fills alternate;
+    after `SINGLES` of them, products of both join in, in order of the sum of their ranks. Products leave
+    out empty sizes, where values do not matter, and out-of-range fills.
 
-    >>> [(draw.sizes[0][1], draw.fills[0].kind) for draw in opening([Symbol("n", 2, 9, 8)], [("bool", Role())])][:6]
-    [(8, 'coin'), (8, 'zeros'), (2, 'zeros'), (2, 'coin'), (8, 'ones'), (2, 'ones')]
+    >>> moves = opening([Symbol("n", 2, 9, 8)], [("bool", Role())])
+    >>> [(draw.size_of["n"], draw.fills[0].kind) for draw in islice(moves, 5)]
+    [(8, 'coin'), (8, 'zeros'), (2, 'coin'), (8, 'ones'), (9, 'coin')]
     """
     swept = list(sweep(symbols, mined, fits=fits, cap=cap))
     filled = list(assignments(specs))
     if not swept:
         return
-    by_size = [(found, filled[0]) for found in swept]
-    by_fill = [(swept[0], chosen) for chosen in filled[1:]]
+    by_size = ((found, filled[0]) for found in swept)
+    by_fill = ((swept[0], chosen) for chosen in filled[1:])
     full = [found for found in swept[1:] if all(found.values())]
     valid = [chosen for chosen in filled[1:] if not any(map(is_out_of_range, chosen))]
-    turns = zip_longest(by_size, by_fill, _by_rank(full, valid))
-    moves = (move for turn in turns for move in turn if move is not None)
-    draws = (Draw(tuple(found.items()), chosen) for found, chosen in moves)
-    yield from islice(dict.fromkeys(islice(draws, 2 * OPENING)), OPENING)
+    singles = islice(_in_turn(by_size, by_fill), SINGLES)
+    moves = chain(singles, _in_turn(by_size, by_fill, _by_rank(full, valid)))
+    yield from (Draw(tuple(found.items()), chosen) for found, chosen in islice(moves, OPENING))
 
 
-def _by_rank(
-    found: Sequence[dict[str, int]], chosen: Sequence[tuple[Fill, ...]]
-) -> Iterator[tuple[dict[str, int], tuple[Fill, ...]]]:
+def _in_turn(*lists: Iterator[Move]) -> Iterator[Move]:
+    waiting = deque(lists)
+    while waiting:
+        turn = waiting.popleft()
+        for move in islice(turn, 1):
+            waiting.append(turn)
+            yield move
+
+
+def _by_rank(found: Sequence[dict[str, int]], chosen: Sequence[tuple[Fill, ...]]) -> Iterator[Move]:
     for total in range(len(found) + len(chosen) - 1):
         for rank in range(max(0, total - len(chosen) + 1), min(total + 1, len(found))):
             yield found[rank], chosen[total - rank]
@@ -105,7 +118,9 @@ def draws(
         found = draw(drawn_sizes)
         chosen = [draw(one_fill) for one_fill in drawn_fills]
         if len(chosen) > 1 and draw(st.booleans()):
-            chosen = [_alike(fill, chosen[0].kind, kinds) for fill, kinds in zip(chosen, telling)]
+            chosen = [
+                _alike(fill, chosen[0].kind, kinds) for fill, kinds in zip(chosen, telling, strict=True)
+            ]
         return Draw(tuple(found.items()), tuple(chosen))
 
     return one_draw()

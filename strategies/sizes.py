@@ -49,7 +49,7 @@ class Symbol:
             )
 
     def ends(self, cap: int = CAP) -> tuple[int, int]:
-        """First and last size to try: the range, cut at `cap` (or just above low and hint when those are larger)."""
+        """First and last size to try: the range, cut at `cap` (past low and hint if they are larger)."""
         roof = max(cap, self.low + 1, self.hint + 1)
         high = roof if self.high is None else min(self.high, roof)
         return min(max(self.low, -cap), high), high
@@ -116,7 +116,7 @@ def _ranked(
 ) -> Iterator[dict[str, int]]:
     per_symbol = [interesting_sizes(symbol, mined, cap=cap) for symbol in symbols]
     for rank in list(zip_longest(*per_symbol))[start:stop]:
-        for symbol, size in zip(symbols, rank):
+        for symbol, size in zip(symbols, rank, strict=True):
             if size is not None:
                 yield {**hints, symbol.name: size}
         if len(symbols) > 1:
@@ -134,7 +134,7 @@ def _opposite_ends(symbols: Sequence[Symbol], hints: dict[str, int], cap: int) -
 def sizes(
     symbols: Sequence[Symbol], mined: Sequence[int] = (), *, fits: Fits | None = None, cap: int = CAP
 ) -> st.SearchStrategy[dict[str, int]]:
-    """Draws one size per symbol, weighted to the seams; shrinks every symbol towards the low end of its range.
+    """Draws one size per symbol, weighted to the seams; shrinks every symbol towards its low end.
 
     With `fits`, an assignment that does not satisfy it is moved to a near one that does (`reclip`), so few
     draws are thrown away. Without symbols it draws `{}`.

@@ -291,7 +291,8 @@ def assignments(specs: Sequence[tuple[str, Role]]) -> Iterator[tuple[Fill, ...]]
     diagonal: `a // b` needs short decimals on both sides), and each input alone. Inputs get different seeds,
     so that two inputs of one kind are not equal. Out-of-range fills come last. Each assignment once.
 
-    >>> [tuple(fill.kind for fill in fills) for fills in assignments([("bool", Role()), ("bool", Role())])][:4]
+    >>> moves = list(assignments([("bool", Role()), ("bool", Role())]))
+    >>> [tuple(fill.kind for fill in move) for move in moves[:4]]
     [('coin', 'coin'), ('zeros', 'zeros'), ('zeros', 'coin'), ('coin', 'zeros')]
     """
     telling = [
