@@ -138,7 +138,7 @@ class Node:
     @property
     def is_operator(self) -> bool:
         """Whether the call counts as a node of the graph (getitem and assertions do not)."""
-        return self.target != "operator.getitem" and "._assert" not in self.target
+        return self.target not in ("operator.getitem", CHECK)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -309,7 +309,13 @@ def prune(program: Program) -> Program:
             kept.append(node)
             alive |= set(node.inputs)
             written |= {bases.get(name, name) for name in node.inputs}
-    nodes = tuple(reversed(kept))
+    given = frozenset().union(*(meta_symbols(r.meta) for r in (*kept, *program.inputs)), frozenset())
+    kept_names = {node.name for node in kept}
+    nodes = tuple(
+        node
+        for node in program.nodes
+        if node.name in kept_names or (node.target == CHECK and sym_symbols(node.args) <= given)
+    )
     passed = frozenset().union(*(sym_symbols((n.args, tuple(n.kwargs), n.meta)) for n in nodes), frozenset())
     used_graphs = {leaf.name for n in nodes for leaf in leaves((n.args, tuple(n.kwargs))) if isinstance(leaf, Graph)}
     inputs = tuple(i for i in program.inputs if i.name in alive)
@@ -332,6 +338,16 @@ def prune(program: Program) -> Program:
         kwargs=() if flat else program.kwargs,
         graphs=tuple((name, body) for name, body in program.graphs if name in used_graphs),
     )
+
+
+CHECK = "torch._check"
+"""The call that bounds a data-dependent size; alive as long as that size is."""
+
+
+def meta_symbols(meta: Meta) -> frozenset[str]:
+    """The symbols that a recorded meta speaks of."""
+    parts = (leaf.symbols if isinstance(leaf, TensorMeta) else sym_symbols(leaf) for leaf in leaves((meta,)))
+    return frozenset().union(*parts)
 
 
 _VIEWS = frozenset(

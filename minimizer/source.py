@@ -7,11 +7,16 @@ read off the tensors at hand (``s0 = x.shape[0]``) at the first line that needs 
 
 from __future__ import annotations
 
+import ast
 import keyword
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+from minimizer.layout import INDENT, wrap
 from minimizer.program import (
     Arg,
     Device,
@@ -30,12 +35,33 @@ from minimizer.program import (
 )
 from minimizer.symbolic import free_symbols
 
-INDENT = "    "
-WIDTH = 88
+LONGEST_FOLDED = 64
 _PUBLIC_HIGHER_ORDER = {
     "higher_order.cond": "torch.cond",
     "higher_order.while_loop": "torch._higher_order_ops.while_loop",
 }
+_INFIX = {
+    "operator.add": "+",
+    "operator.sub": "-",
+    "operator.mul": "*",
+    "operator.truediv": "/",
+    "operator.floordiv": "//",
+    "operator.mod": "%",
+    "operator.pow": "**",
+    "operator.matmul": "@",
+    "operator.and_": "&",
+    "operator.or_": "|",
+    "operator.xor": "^",
+    "operator.lshift": "<<",
+    "operator.rshift": ">>",
+    "operator.eq": "==",
+    "operator.ne": "!=",
+    "operator.lt": "<",
+    "operator.le": "<=",
+    "operator.gt": ">",
+    "operator.ge": ">=",
+}
+_PREFIX = {"operator.neg": "-", "operator.invert": "~"}
 
 
 def is_identifier(text: str) -> bool:
@@ -56,7 +82,7 @@ def literal(arg: Arg, names: Mapping[str, str] | None = None) -> str:
             text = (names or {}).get(name, name)
             return text
         case Sym(expr=expr):
-            return expr
+            return _spaced(expr)
         case Torch(name=name) if is_identifier(name):
             return f"torch.{name}"
         case Device(name=name):
@@ -66,13 +92,14 @@ def literal(arg: Arg, names: Mapping[str, str] | None = None) -> str:
         case Tree(type="dict", keys=keys, items=items):
             return "{" + ", ".join(f"{literal(k)}: {literal(v, names)}" for k, v in zip(keys, items)) + "}"
         case Tree(type=type_name, items=items) if is_identifier(type_name):
-            return f"{type_name}(({', '.join(literal(item, names) for item in items)},))"
+            return f"{type_name}({literal(tuple(items), names)})"
         case tuple():
-            return "(" + ", ".join(literal(item, names) for item in arg) + ("," if len(arg) == 1 else "") + ")"
+            items = ", ".join(literal(item, names) for item in arg)
+            return f"({items},)" if len(arg) == 1 else f"({items})"
         case list():
             return "[" + ", ".join(literal(item, names) for item in arg) + "]"
         case slice():
-            return f"slice({literal(arg.start, names)}, {literal(arg.stop, names)}, {literal(arg.step, names)})"
+            return f"slice{literal((arg.start, arg.stop, arg.step), names)}"
         case float() if math.isnan(arg) or math.isinf(arg):
             return f'float("{arg}")'
         case complex():
@@ -89,6 +116,15 @@ def _quoted(text: str) -> str:
     return '"' + plain[1:-1] + '"' if '"' not in text and plain.startswith("'") else plain
 
 
+@lru_cache(maxsize=4096)
+def _spaced(expression: str) -> str:
+    try:
+        text = ast.unparse(ast.parse(expression, mode="eval"))
+    except SyntaxError as error:
+        raise ValueError(f"not a size expression: {expression!r}") from error
+    return re.sub(r"(?<![\w.)\]])(\w+) \*\* (-?\w+)(?![\w.(\[])", r"\1**\2", text)
+
+
 def callee(node: Node) -> str:
     """The source text of the function that a node calls."""
     target = _PUBLIC_HIGHER_ORDER.get(node.target, node.target)
@@ -98,7 +134,17 @@ def callee(node: Node) -> str:
 
 
 def call_text(node: Node, names: Mapping[str, str]) -> str:
-    """The source text of a call: a function, a method (``Tensor.view``) or an item."""
+    """The source text of a call: a function, a method (``Tensor.view``), an operator or an item."""
+    if node.target in _INFIX and len(node.args) == 2 and not node.kwargs:
+        sign = _INFIX[node.target]
+        left, right = (_operand(arg, names) for arg in node.args)
+        if sign != "**":
+            return f"{left} {sign} {right}"
+        left = f"({left})" if left.startswith("-") else left
+        simple = all(re.fullmatch(r"-?[\w.]+", side) for side in (left, right))
+        return f"{left}**{right}" if simple else f"{left} ** {right}"
+    if node.target in _PREFIX and len(node.args) == 1 and not node.kwargs:
+        return f"{_PREFIX[node.target]}{_operand(node.args[0], names)}"
     if node.target == "operator.getitem":
         return f"{literal(node.args[0], names)}[{literal(node.args[1], names)}]"
     kwargs = [f"{key}={literal(value, names)}" for key, value in node.kwargs if is_identifier(key)]
@@ -106,6 +152,12 @@ def call_text(node: Node, names: Mapping[str, str]) -> str:
     if node.target.startswith("Tensor."):
         return f"{args[0]}.{node.target.removeprefix('Tensor.')}({', '.join(args[1:] + kwargs)})"
     return f"{callee(node)}({', '.join(args + kwargs)})"
+
+
+def _operand(arg: Arg, names: Mapping[str, str]) -> str:
+    text = literal(arg, names)
+    compound = isinstance(arg, Sym) and not re.fullmatch(r"[\w.]+", text)
+    return f"({text})" if compound else text
 
 
 class _Sizes:
@@ -172,89 +224,55 @@ def _statements(program: Program, state: Mapping[str, str]) -> list[str]:
 def inline(lines: Sequence[str], program: Program) -> list[str]:
     """Fold a value that is used once, by the next line, into that line while it stays short.
 
-    Only when the value is assigned and read on neighbouring lines, so that no call changes its turn.
+    Only where nothing else is computed between the two, so that no call changes its turn.
     """
-    folded: list[str] = list(lines)
-    uses: dict[str, int] = {}
-    for node in program.nodes:
-        for leaf in leaves((node.args, tuple(node.kwargs))):
-            if isinstance(leaf, Ref):
-                uses[leaf.name] = uses.get(leaf.name, 0) + 1
-    for leaf in leaves(program.output):
-        if isinstance(leaf, Ref):
-            uses[leaf.name] = uses.get(leaf.name, 0) + 1
-    single = {node.name for node in program.nodes if uses.get(node.name) == 1}
+    values = {node.name for node in program.nodes}
+    uses = Counter(name for line in lines for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", line))
+    folded = list(lines)
     k = 0
     while k + 1 < len(folded):
         name, _, text = folded[k].partition(" = ")
-        following = folded[k + 1]
-        _, _, right = following.partition(" = ")
-        body = right or following.removeprefix("return ")
-        first = _first_value(body)
-        if name in single and first == name and not following.startswith(INDENT) and ":" not in name:
-            start = len(following) - len(body) + body.index(name)
-            merged = following[:start] + text + following[start + len(name) :]
-            if len(merged) <= 64:
-                folded[k : k + 2] = [merged]
-                k = max(0, k - 1)
-                continue
-        k += 1
+        merged = _folded(name, text, folded[k + 1]) if name in values and uses[name] == 2 else None
+        if merged is not None and len(merged) <= LONGEST_FOLDED:
+            folded[k : k + 2] = [merged]
+            k = max(0, k - 1)
+        else:
+            k += 1
     return folded
 
 
-def _first_value(text: str) -> str:
-    """The name that is evaluated first in a call text: the innermost first argument."""
-    inner = text
-    while True:
-        inner = inner.lstrip("([")
-        head, bracket, rest = inner.partition("(")
-        if bracket and is_identifier(head) and "." in head and head.startswith("torch."):
-            inner = rest
-            continue
-        break
-    name = ""
-    for character in inner:
-        if not (character.isalnum() or character == "_"):
+def _folded(name: str, text: str, line: str) -> str | None:
+    """`line` with `text` in the place of `name`; None where that would change what is computed when."""
+    if line.startswith((INDENT, "def ")) or name not in line:
+        return None
+    for found, parent in _order(*ast.parse(line).body):
+        if not isinstance(found, ast.Name):
+            return None
+        if found.id == name:
             break
-        name += character
-    return name
+    else:
+        return None
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow):
+        return None
+    value = ast.parse(text, mode="eval").body
+    tight = isinstance(parent, (*_OPERATIONS, ast.Attribute, ast.Subscript))
+    new = f"({text})" if tight and isinstance(value, _OPERATIONS) else text
+    return line[: found.col_offset] + new + line[found.col_offset + len(name) :]
 
 
-def wrap(line: str, indent: str) -> list[str]:
-    """Break a long statement at its outermost brackets, the way formatters do."""
-    if len(indent + line) <= WIDTH:
-        return [indent + line]
-    depth, start, parts, previous = 0, -1, [], 0
-    quote = ""
-    for k, character in enumerate(line):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "\"'":
-            quote = character
-        elif character in "([{":
-            depth += 1
-            if depth == 1:
-                start, previous, parts = k, k + 1, []
-        elif character in ")]}":
-            depth -= 1
-            if depth == 0 and k == len(line) - 1:
-                parts.append(line[previous:k].strip())
-        elif character == "," and depth == 1:
-            parts.append(line[previous:k].strip())
-            previous = k + 1
-    if start < 0 or not line.endswith((")", "]", "}")) or not parts:
-        return [indent + line]
-    inside = [part for part in parts if part]
-    joined = ", ".join(inside)
-    head, tail = line[: start + 1], line[-1]
-    if len(inside) != 1 and len(indent + INDENT + joined) <= WIDTH and not line[previous:-1].strip() == "":
-        return [indent + head, indent + INDENT + joined, indent + tail]
-    out = [indent + head]
-    for part in inside:
-        broken = wrap(part, indent + INDENT)
-        comma = "," if not part.startswith("*") or len(inside) >= 1 else ""
-        out += [*broken[:-1], broken[-1] + comma]
-    return [*out, indent + tail]
+_OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare)
+
+
+def _order(node: ast.AST, parent: ast.AST | None = None) -> Iterator[tuple[ast.AST, ast.AST | None]]:
+    """The names that a statement reads and the operations that it does, in the order of evaluation."""
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Load):
+            yield node, parent
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from _order(child, node)
+    if isinstance(node, (*_OPERATIONS, ast.Call, ast.Subscript)):
+        yield node, parent
 
 
 def _function(name: str, body: Program) -> list[str]:
@@ -302,11 +320,14 @@ def module_source(program: Program, state_code: Mapping[str, str], *, name: str 
     lines = [f"class {name}(torch.nn.Module):"]
     if program.state:
         takes = any("state[" in code for code in state_code.values())
-        lines += [f"{INDENT}def __init__(self{', state' if takes else ''}):", f"{INDENT * 2}super().__init__()"]
+        lines.append(f"{INDENT}def __init__(self{', state' if takes else ''}):")
+        lines.append(f"{INDENT * 2}super().__init__()")
         for s in program.state:
             lines += wrap(_state_line(s.name, s.kind, s.meta.dtype, state_code[s.name]), INDENT * 2)
         lines.append("")
     names, unpack = parameters(program)
+    if unpack and program.graphs:
+        unpack.append("")
     lines += wrap(f"def forward({', '.join(['self', *names])}):", INDENT)
     state = {s.name: f"self.{s.name}" for s in program.state}
     for statement in [*unpack, *_statements(program, state)]:

@@ -1,0 +1,266 @@
+"""Workers as seen by the caller: call a task, get its answer, or learn how the process ended.
+
+Death and hanging are answers here, not accidents: `WorkerLost` carries the signal, the stage of the last
+note and the last output, and the process group is gone by the time it is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+TAIL = 20_000
+"""Bytes of a lost worker's output that are kept."""
+
+START_TIMEOUT = 180.0
+"""Seconds for importing torch, which is slow from a cold disk."""
+
+
+class WorkerLost(Exception):
+    """The worker did not answer. `stage` is its last note, `output` the end of what it printed."""
+
+    def __init__(self, message: str, stage: str, output: str) -> None:
+        super().__init__(message)
+        self.stage = stage
+        self.output = output
+
+
+class Died(WorkerLost):
+    """The worker's process ended. `signal` is its name (``SIGSEGV``) or ``exit N``."""
+
+    def __init__(self, code: int, stage: str, output: str) -> None:
+        self.code = code
+        try:
+            self.signal = signal.Signals(-code).name if code < 0 else f"exit {code}"
+        except ValueError:
+            self.signal = f"signal {-code}"
+        super().__init__(f"the process ended with {self.signal} in stage {stage!r}", stage, output)
+
+
+class TimedOut(WorkerLost):
+    """The worker was killed after `seconds` without an answer."""
+
+    def __init__(self, seconds: float, stage: str, output: str) -> None:
+        self.seconds = seconds
+        super().__init__(f"no answer after {seconds:.0f} s in stage {stage!r}", stage, output)
+
+
+class TaskError(Exception):
+    """The task raised. `exception` is the type's name, `traceback` its text."""
+
+    def __init__(self, exception: str, message: str, traceback: str) -> None:
+        super().__init__(f"{exception}: {message}")
+        self.exception = exception
+        self.message = message
+        self.traceback = traceback
+
+
+@dataclass
+class Usage:
+    """What all workers so far have cost."""
+
+    workers: int = 0
+    cpu_seconds: float = 0.0
+
+
+class _Zygote:
+    """The parent's end of one zygote process."""
+
+    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs, log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "minimizer.sandbox.zygote", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+        self.channel = ours
+        self.log = log
+        self.ready = False
+
+    def _receive(self, timeout: float) -> Any:
+        self.channel.settimeout(timeout)
+        try:
+            data = self.channel.recv(1 << 16)
+        except TimeoutError as error:
+            raise RuntimeError(f"the zygote does not answer; its log is {self.log}") from error
+        if not data:
+            tail = self.log.read_text(errors="replace")[-2000:]
+            raise RuntimeError(f"the zygote could not start:\n{tail}")
+        return pickle.loads(data)
+
+    def wait_ready(self) -> None:
+        if not self.ready:
+            self._receive(START_TIMEOUT)
+            self.ready = True
+
+    def ask(self, request: dict[str, Any], fds: list[int] | None = None) -> Any:
+        self.wait_ready()
+        socket.send_fds(self.channel, [pickle.dumps(request)], fds or [])
+        return self._receive(60.0)
+
+    def close(self) -> None:
+        self.channel.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Worker:
+    """One forked process that answers tasks until it dies or is closed."""
+
+    def __init__(self, zygote: _Zygote, pid: int, connection: Connection, output: Path, usage: Usage) -> None:
+        self._zygote = zygote
+        self._pid = pid
+        self._connection = connection
+        self._output = output
+        self._usage = usage
+        self.alive = True
+        self.stage = ""
+
+    def call(self, task: str, *args: Any, timeout: float) -> Any:
+        """Run ``module:function`` with `args` in the worker and return its answer.
+
+        Raises TaskError when the task raised (the worker lives on), Died and TimedOut (it does not).
+        """
+        if not self.alive:
+            raise RuntimeError("the worker is gone")
+        self.stage = ""
+        try:
+            self._connection.send((task, args))
+        except OSError:
+            raise self._died() from None
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                if self._connection.poll(min(0.5, max(0.0, deadline - time.monotonic()))):
+                    tag, body = self._connection.recv()
+                    if tag == "note":
+                        self.stage = body
+                        continue
+                    if tag == "done":
+                        return body
+                    raise TaskError(*body)
+            except (EOFError, OSError):
+                raise self._died() from None
+            ended = self._zygote.ask({"do": "poll", "pid": self._pid})
+            if ended is not None:
+                raise self._died(ended)
+            if time.monotonic() >= deadline:
+                self._end()
+                raise TimedOut(timeout, self.stage, self.output)
+
+    @property
+    def output(self) -> str:
+        """The end of what the worker printed."""
+        with contextlib.suppress(FileNotFoundError), self._output.open("rb") as stream:
+            stream.seek(max(0, self._output.stat().st_size - TAIL))
+            return stream.read().decode(errors="replace")
+        return ""
+
+    def _died(self, ended: dict[str, Any] | None = None) -> Died:
+        if ended is None:
+            for _ in range(100):
+                ended = self._zygote.ask({"do": "poll", "pid": self._pid})
+                if ended is not None:
+                    break
+                time.sleep(0.02)
+        code = self._end(ended)
+        return Died(code, self.stage, self.output)
+
+    def _end(self, ended: dict[str, Any] | None = None) -> int:
+        self.alive = False
+        self._connection.close()
+        if ended is None:
+            ended = self._zygote.ask({"do": "kill", "pid": self._pid})
+        self._usage.cpu_seconds += ended["cpu"]
+        return int(ended["code"])
+
+    def close(self) -> None:
+        """End the process and everything that it started."""
+        if self.alive:
+            self._end()
+
+
+class Sandbox:
+    """Owns the scratch folder and the zygotes; everything ends and is removed with it.
+
+    >>> with Sandbox() as sandbox, sandbox.worker() as worker:     # doctest: +SKIP
+    ...     worker.call("minimizer.oracle.tasks:open_target", request, timeout=60.0)
+    """
+
+    def __init__(self, memory_limit: int | None = None) -> None:
+        self.scratch = Path(tempfile.mkdtemp(prefix="aoti-minimize-"))
+        self.usage = Usage()
+        self._memory_limit = memory_limit
+        self._zygotes: dict[tuple[tuple[str, str], ...], _Zygote] = {}
+        self._workers: list[Worker] = []
+        self._count = 0
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def warm(self) -> None:
+        """Start importing torch now; the first worker will wait for less."""
+        self._zygote(())
+
+    def _zygote(self, environment: tuple[tuple[str, str], ...]) -> _Zygote:
+        if environment not in self._zygotes:
+            log = self.scratch / f"zygote-{len(self._zygotes)}.log"
+            self._zygotes[environment] = _Zygote(dict(environment), log)
+        return self._zygotes[environment]
+
+    def worker(self, environment: tuple[tuple[str, str], ...] = ()) -> Worker:
+        """Fork a worker.
+
+        `environment` is set before torch is imported, at the price of a zygote for each distinct one.
+        """
+        zygote = self._zygote(environment)
+        zygote.wait_ready()
+        self._count += 1
+        directory = self.scratch / f"w{self._count}"
+        directory.mkdir()
+        output = directory / "output.txt"
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        request = {
+            "do": "fork",
+            "directory": str(directory),
+            "environment": {"TMPDIR": str(directory)},
+            "memory_limit": self._memory_limit,
+        }
+        with theirs, output.open("wb") as stream:
+            pid = zygote.ask(request, [theirs.fileno(), stream.fileno(), stream.fileno()])
+        self.usage.workers += 1
+        worker = Worker(zygote, pid, Connection(ours.detach()), output, self.usage)
+        self._workers = [w for w in self._workers if w.alive]
+        self._workers.append(worker)
+        return worker
+
+    def close(self) -> None:
+        """Kill every worker and zygote and remove the scratch folder."""
+        for worker in self._workers:
+            with contextlib.suppress(RuntimeError, OSError):
+                worker.close()
+        for zygote in self._zygotes.values():
+            zygote.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)

@@ -1,0 +1,54 @@
+"""What runs inside a worker: tasks by name, answered over one connection, with notes on how far they are.
+
+A note costs microseconds and outlives the process: when a worker dies or is killed, the last note says in
+which stage.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+_connection: Connection | None = None
+
+
+def note(stage: str) -> None:
+    """Tell the parent which stage the current task has entered."""
+    if _connection is not None:
+        _connection.send(("note", stage))
+
+
+def run_task(task: str, args: tuple[Any, ...]) -> Any:
+    """Call ``module:function``."""
+    module, _, function = task.partition(":")
+    return getattr(importlib.import_module(module), function)(*args)
+
+
+def serve(fd: int) -> None:
+    """Answer tasks until the parent closes the connection.
+
+    A task's own exception is sent back as text. A task that calls `sys.exit` (a model file may) is an
+    error like any other; only `os._exit` and signals end the worker, which the parent sees.
+    """
+    global _connection
+    _connection = Connection(os.dup(fd))
+    os.close(fd)
+    while True:
+        try:
+            task, args = _connection.recv()
+        except (EOFError, OSError):
+            return
+        answer: tuple[str, Any]
+        try:
+            answer = ("done", run_task(task, args))
+        except BaseException as error:  # noqa: BLE001 (the parent decides; nothing is swallowed)
+            answer = ("error", (type(error).__name__, str(error), traceback.format_exc()))
+        sys.stdout.flush() if not sys.stdout.closed else None
+        try:
+            _connection.send(answer)
+        except (TypeError, AttributeError, ValueError) as error:
+            _connection.send(("error", (type(error).__name__, f"answer cannot be sent: {error}", "")))

@@ -1,0 +1,125 @@
+"""A process that has imported torch and does nothing else, so that a fork of it is a worker for 15 ms.
+
+Forking after any OpenMP region or compilation hangs the child, so the zygote only ever imports and forks.
+It is single-threaded and answers one request at a time over a Unix socket; workers get their own process
+group, so that killing one takes its compilers along. When the far end goes away, so does everything here.
+
+Run as ``python -m minimizer.sandbox.zygote FD``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+from typing import Any, NoReturn
+
+PRELOAD = (
+    "torch",
+    "torch.export",
+    "torch._inductor.compile_fx",
+    "torch._inductor.package",
+    "torch._inductor.codecache",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch._export.converter",
+    "minimizer.oracle.tasks",
+)
+_PR_SET_PDEATHSIG = 1
+_FDS_PER_FORK = 3
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends (Linux; elsewhere nothing happens)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _worker(request: dict[str, Any], fds: list[int]) -> NoReturn:
+    from minimizer.sandbox.worker import serve
+
+    connection, out, err = fds
+    os.setpgid(0, 0)
+    die_with_parent()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    for fd in (null, out, err):
+        os.close(fd)
+    os.environ.update(request["environment"])
+    os.chdir(request["directory"])
+    limit = request["memory_limit"]
+    if limit:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    serve(connection)
+    os._exit(0)
+
+
+def _reap(pid: int, block: bool) -> dict[str, Any] | None:
+    """Status and CPU seconds of a worker that has ended, with all that it waited for; None while it runs."""
+    if block:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    done, status, usage = os.wait4(pid, 0 if block else os.WNOHANG)
+    if not done:
+        return None
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)  # what the worker left running
+    code = os.waitstatus_to_exitcode(status)
+    return {"code": code, "cpu": usage.ru_utime + usage.ru_stime}
+
+
+def main(fd: int) -> None:
+    """Serve fork and reap requests until the far end closes."""
+    die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    channel = socket.socket(fileno=fd)
+    for name in PRELOAD:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    channel.sendall(pickle.dumps({"ready": os.getpid()}))
+    alive: set[int] = set()
+    try:
+        while True:
+            message, fds, _, _ = socket.recv_fds(channel, 1 << 16, _FDS_PER_FORK)
+            if not message:
+                return
+            request = pickle.loads(message)
+            answer: Any
+            if request["do"] == "fork":
+                pid = os.fork()
+                if pid == 0:
+                    channel.close()
+                    _worker(request, list(fds))
+                with contextlib.suppress(PermissionError, ProcessLookupError):
+                    os.setpgid(pid, pid)
+                alive.add(pid)
+                for received in fds:
+                    os.close(received)
+                answer = pid
+            else:
+                answer = _reap(request["pid"], request["do"] == "kill")
+                if answer is not None:
+                    alive.discard(request["pid"])
+            channel.sendall(pickle.dumps(answer))
+    finally:
+        for pid in alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
