@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from minimizer.layout import INDENT, wrap
@@ -25,6 +26,7 @@ from minimizer.program import (
     Node,
     Program,
     Ref,
+    State,
     Sym,
     TensorMeta,
     Torch,
@@ -90,12 +92,13 @@ def literal(arg: Arg, names: Mapping[str, str] | None = None) -> str:
         case Graph(name=name) if is_identifier(name):
             return name
         case Tree(type="dict", keys=keys, items=items):
-            return "{" + ", ".join(f"{literal(k)}: {literal(v, names)}" for k, v in zip(keys, items)) + "}"
+            pairs = zip(keys, items, strict=True)
+            return "{" + ", ".join(f"{literal(k)}: {literal(v, names)}" for k, v in pairs) + "}"
         case Tree(type=type_name, items=items) if is_identifier(type_name):
             return f"{type_name}({literal(tuple(items), names)})"
         case tuple():
-            items = ", ".join(literal(item, names) for item in arg)
-            return f"({items},)" if len(arg) == 1 else f"({items})"
+            inside = ", ".join(literal(item, names) for item in arg)
+            return f"({inside},)" if len(arg) == 1 else f"({inside})"
         case list():
             return "[" + ", ".join(literal(item, names) for item in arg) + "]"
         case slice():
@@ -191,7 +194,8 @@ def missing_symbols(program: Program) -> frozenset[str]:
         sizes.learn("_", meta)
         known.update(sizes.sources)
 
-    for record in (*program.inputs, *program.state):
+    records: tuple[Input | State, ...] = (*program.inputs, *program.state)
+    for record in records:
         learn(record.meta)
     for node in program.nodes:
         missing |= sym_symbols((node.args, tuple(node.kwargs))) - known
@@ -245,12 +249,11 @@ def _folded(name: str, text: str, line: str) -> str | None:
     """`line` with `text` in the place of `name`; None where that would change what is computed when."""
     if line.startswith((INDENT, "def ")) or name not in line:
         return None
-    for found, parent in _order(*ast.parse(line).body):
-        if not isinstance(found, ast.Name):
-            return None
-        if found.id == name:
-            break
-    else:
+    events = _order(*ast.parse(line).body)
+    names = takewhile(lambda event: isinstance(event[0], ast.Name), events)
+    reads = ((n, p) for n, p in names if isinstance(n, ast.Name) and n.id == name)
+    found, parent = next(reads, (None, None))
+    if found is None:
         return None
     if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow):
         return None
@@ -293,7 +296,7 @@ def parameters(program: Program) -> tuple[list[str], list[str]]:
             if arg.name != path:
                 unpack.append(f"{arg.name} = {path}")
         elif isinstance(arg, Tree) and arg.type == "dict":
-            for key, item in zip(arg.keys, arg.items):
+            for key, item in zip(arg.keys, arg.items, strict=True):
                 visit(item, f"{path}[{literal(key)}]")
         elif isinstance(arg, (tuple, list, Tree)):
             for k, item in enumerate(arg.items if isinstance(arg, Tree) else arg):
@@ -382,19 +385,24 @@ def _spec_tree(arg: Arg, specs: Mapping[str, str]) -> str:
     if isinstance(arg, Ref):
         return specs[arg.name]
     if isinstance(arg, Tree) and arg.type == "dict":
-        items = ", ".join(f"{literal(k)}: {_spec_tree(v, specs)}" for k, v in zip(arg.keys, arg.items))
-        return "{" + items + "}"
+        pairs = zip(arg.keys, arg.items, strict=True)
+        return "{" + ", ".join(f"{literal(k)}: {_spec_tree(v, specs)}" for k, v in pairs) + "}"
     if isinstance(arg, (tuple, list, Tree)):
         items = [_spec_tree(v, specs) for v in (arg.items if isinstance(arg, Tree) else arg)]
         return "[" + ", ".join(items) + "]"
     return "None"
 
 
+_OWN = """
+aten prims torch operator higher_order math Tensor prim inductor quantized quantized_decomposed _quantized mkldnn
+profiler rngprims streams c10d_functional
+"""
+_OWN_NAMESPACES = frozenset(_OWN.split())
+
+
 def custom_namespaces(program: Program) -> frozenset[str]:
     """Namespaces of operators that do not come with torch."""
-    own = {"aten", "prims", "torch", "operator", "higher_order", "math", "Tensor", "prim", "inductor", "quantized"}
-    own |= {"quantized_decomposed", "_quantized", "mkldnn", "profiler", "rngprims", "streams", "c10d_functional"}
-    spaces = {node.target.split(".")[0] for node in program.nodes} - own
+    spaces = {node.target.split(".")[0] for node in program.nodes} - _OWN_NAMESPACES
     return frozenset(spaces).union(*(custom_namespaces(body) for _, body in program.graphs))
 
 
