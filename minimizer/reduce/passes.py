@@ -1,0 +1,42 @@
+"""The list of passes, in the order in which they pay.
+
+A pass is a name, a line for people and a generator function (see `minimizer.reduce.proposals`). Coarse
+passes look at the calls only and are not run again for a change elsewhere; all others run until the case
+itself stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from minimizer.case import Case
+from minimizer.reduce import graph_passes as graph
+from minimizer.reduce.cut import Observations
+from minimizer.reduce.proposals import Proposals
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One way of making a case smaller."""
+
+    name: str
+    summary: str
+    run: Callable[[Case, Observations], Proposals]
+    coarse: bool = False
+
+    def concern(self, case: Case) -> str:
+        """What the pass looks at: as long as this stays the same, running it again finds nothing new."""
+        return " ".join(n.name for n in case.program.nodes) if self.coarse else case.key
+
+
+PASSES: tuple[Pass, ...] = (
+    Pass("slice-outputs", "return fewer values, compute what they need", graph.fewer_outputs, coarse=True),
+    Pass("window", "shortest failing stretch of calls, by bisection", graph.window, coarse=True),
+    Pass("leap", "read earlier values of the same shape, by bisection", graph.leap, coarse=True),
+    Pass("modules", "keep the calls of as few modules as possible", graph.modules, coarse=True),
+    Pass("subset", "keep the few calls that matter, far apart as they may be", graph.subset, coarse=True),
+    Pass("cut-one", "drop each call by itself", graph.cut_one),
+    Pass("bypass", "read a call's operand in place of its result", graph.bypass),
+    Pass("outputs-plain", "return one value, or a plain tuple", graph.plain_outputs),
+)

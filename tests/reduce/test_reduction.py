@@ -1,0 +1,149 @@
+"""What reductions end in and what they cost, judged by lambdas instead of compilers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from builder import Builder, in_order, needs, targets
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minimizer.case import Case
+from minimizer.program import Ref, Symbol
+from minimizer.reduce.journal import FileJournal, MemoryJournal
+from minimizer.reduce.search import Reduction, reduce
+from minimizer.source import module_source, unresolved_references
+
+BATCH = Symbol("s0", 2, 64, 4)
+
+
+def printable(case: Case) -> None:
+    """Every accepted candidate must be source that a person could run."""
+    program = case.program
+    assert not unresolved_references(program)
+    ast.parse(module_source(program, {s.name: f"state[{s.name!r}]" for s in program.state}))
+
+
+def chain(length: int, special: dict[int, str]) -> tuple[Builder, Case]:
+    b = Builder(sizes={"s0": 17}, symbols=(BATCH,))
+    x = b.input("x", ("s0", 8))
+    for k in range(length):
+        x = b.call(special.get(k, f"op{k}"), x)
+    return b, b.case(x)
+
+
+def run(b: Builder, case: Case, judge: Callable[[Case], bool], **more: object) -> Reduction:
+    assert judge(case)
+    result = reduce(case, b.observed(), judge, on_accept=printable, **more)  # type: ignore[arg-type]
+    assert judge(result.case)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("length", "special", "at_most"),
+    [
+        (400, {123: "relu"}, 25),
+        (400, {0: "relu"}, 25),
+        (400, {399: "relu"}, 25),
+        (200, {20: "relu", 150: "exp"}, 45),
+        (200, {20: "relu", 21: "exp"}, 45),
+        (200, {20: "relu", 90: "neg", 150: "exp"}, 70),
+        (400, {5: "a", 6: "b", 7: "c", 300: "d", 301: "e"}, 100),
+    ],
+)
+def test_needed_calls_of_a_chain_cost_a_logarithm_each(
+    length: int, special: dict[int, str], at_most: int
+) -> None:
+    b, case = chain(length, special)
+    result = run(b, case, in_order(*special.values()))
+    assert targets(result.case) == list(special.values())
+    assert result.complete
+    assert result.judged <= at_most
+
+
+def test_dynamic_dims_survive() -> None:
+    b, case = chain(40, {20: "relu"})
+    result = run(b, case, lambda c: "relu" in targets(c) and c.program.dynamic_dims > 0)
+    assert result.case.program.inputs[0].meta.shape == ("s0", 8)
+    assert result.case.program.symbols == (BATCH,)
+
+
+def test_a_bypass_joins_what_a_cut_would_part() -> None:
+    b, case = chain(5, {0: "relu", 4: "exp"})
+
+    def joined(c: Case) -> bool:
+        made = {n.name for n in c.program.nodes if n.target == "aten.relu.default"}
+        reach = set(made)
+        for n in c.program.nodes:
+            if reach & set(n.inputs):
+                reach.add(n.name)
+        return any(n.target == "aten.exp.default" and n.name in reach for n in c.program.nodes)
+
+    result = run(b, case, joined)
+    assert targets(result.case) == ["relu", "exp"]
+    relu, exp = result.case.program.nodes
+    assert exp.args == (Ref(relu.name),)
+
+
+def test_a_resumed_search_judges_nothing_again(tmp_path: Path) -> None:
+    b, case = chain(100, {20: "relu", 70: "exp"})
+    judge = needs("relu", "exp")
+    first = run(b, case, judge, journal=FileJournal(tmp_path / "journal.jsonl"))
+    with (tmp_path / "journal.jsonl").open("a") as file:
+        file.write('{"key": "torn')
+    second = run(b, case, judge, journal=FileJournal(tmp_path / "journal.jsonl"))
+    assert (second.case, second.judged) == (first.case, 0)
+
+
+def test_an_interrupted_search_goes_on_where_it_stopped() -> None:
+    b, case = chain(100, {20: "relu", 70: "exp"})
+    journal = MemoryJournal()
+    whole = run(b, case, needs("relu", "exp"))
+
+    def interrupted(c: Case) -> bool:
+        if len(journal) == 7:
+            raise KeyboardInterrupt
+        return needs("relu", "exp")(c)
+
+    part = reduce(case, b.observed(), interrupted, journal=journal)
+    assert not part.complete
+    assert part.case.program.operator_count < 100
+    rest = run(b, case, needs("relu", "exp"), journal=journal)
+    assert rest.case == whole.case
+    assert part.judged + rest.judged == whole.judged
+
+
+def test_a_deadline_ends_the_search_with_the_best_so_far() -> None:
+    b, case = chain(100, {50: "relu"})
+    left = iter(range(3))
+    result = reduce(case, b.observed(), needs("relu"), deadline=lambda: next(left, None) is None)
+    assert not result.complete
+    assert result.judged == 3
+    assert "relu" in targets(result.case)
+
+
+def test_a_hint_is_tried_first() -> None:
+    b, case = chain(400, {123: "relu"})
+    result = run(b, case, needs("relu"), hints=[{"op5_5"}, {"relu_123"}])
+    assert targets(result.case) == ["relu"]
+    assert result.judged == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_nothing_that_could_be_spared_is_left(data: st.DataObject) -> None:
+    b = Builder(sizes={"s0": 17}, symbols=(BATCH,))
+    values = [b.input("x", ("s0", 8)), b.input("y", ("s0", 8)), b.parameter("w", ("s0", 8))]
+    count = data.draw(st.integers(1, 30))
+    for k in range(count):
+        operands = data.draw(st.lists(st.sampled_from(values[-8:]), min_size=1, max_size=3))
+        values.append(b.call(f"op{k}", *operands))
+    returned = data.draw(st.lists(st.sampled_from(values[3:]), min_size=1, max_size=3, unique=True))
+    case = b.case(tuple(returned))
+    wanted = data.draw(st.sets(st.sampled_from([f"op{k}" for k in range(count)]), min_size=1, max_size=4))
+    result = run(b, case, needs(*wanted))
+    assert sorted(targets(result.case)) == sorted(wanted)
+    assert result.complete
