@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import operator
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -181,10 +182,13 @@ def _congruences(
     term: str, modulus: int, masks: Mapping[int, int], goal: _Goal, extra: float
 ) -> Iterator[_Atom]:
     rests: dict[int, int] = {}
+    members = Counter(value % modulus for value in masks)
     for value, mask in masks.items():
         rests[value % modulus] = rests.get(value % modulus, 0) | mask
     unusual = 0.0 if modulus & (modulus - 1) == 0 else 0.4
     for rest, mask in rests.items():
+        if members[rest] < 2 or (extra and rest and modulus > 2):
+            continue  # one size, or one product of sizes, in disguise
         offset = 0.0 if rest == 0 or modulus == 2 else 1.0
         cost = 2.0 + extra + unusual + offset + 0.02 * _digits(modulus)
         yield _Atom(f"{term} % {modulus} == {rest}", mask, cost)
@@ -212,11 +216,12 @@ def _digits(number: int) -> float:
 
 
 def _roundness(number: int) -> int:
-    """How round a number looks: by its factors of two, or by its trailing zeros."""
+    """How round a number looks: by its factors of two (more than one), or by its trailing zeros."""
     if number == 0:
         return 99
+    twos = (number & -number).bit_length() - 1
     zeros = len(str(number)) - len(str(number).rstrip("0"))
-    return max((number & -number).bit_length() - 1, 3 * zeros)
+    return max(twos if twos > 1 else 0, 3 * zeros)
 
 
 # --- the search

@@ -209,8 +209,7 @@ def _integral(fill: Fill, dtype: str, numel: int, bound: int | None) -> _Recipe:
         case "sorted" | "reversed":
             return replace(_randint(dtype, seed, low, high), sort=1 if fill.kind == "sorted" else -1)
         case "extremes":
-            values = (high, low, 0, 1, -1) if least < 0 else (high, low, 1)
-            return _pick("int64", seed, *map(_signed, values))
+            return _pick("int64", seed, _signed(high), low, -1 if least < 0 else 1)
         case "ramp":
             return _count(("%", most + 1)) if numel > most + 1 else _count()
         case "alternating":

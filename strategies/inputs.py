@@ -103,7 +103,8 @@ def draws(
 ) -> st.SearchStrategy[Draw]:
     """Draws sizes and fills at random; half of the time, inputs that can share the first input's kind do.
 
-    Shrinks sizes first (towards the low ends), then fills (towards zeros), then to unrelated kinds.
+    Shrinks sizes first (towards the low ends), then fills (towards zeros). Inputs that were drawn alike may
+    stay alike: all ones counts as no harder to read than ones beside zeros.
 
     >>> from hypothesis import find
     >>> find(draws([Symbol("n", 0, 64, 8)], [("int8", Role())]), lambda draw: draw.size_of["n"] >= 16)

@@ -48,7 +48,7 @@ KINDS: dict[str, str] = {
     "signed_zeros": "0.0 and -0.0 in turn",
     "nan_sprinkled": "every fifth element NaN among ordinary numbers",
     "inf_sprinkled": "inf and -inf, every fifth element each, among ordinary numbers",
-    "extremes": "`high` and `low` (the dtype's largest and smallest finite values) among 0, 1 and -1",
+    "extremes": "`high` and `low` (the dtype's largest and smallest finite values) and 1 or -1 in turn",
     "masked_out": "every third element -inf and the others 0: an additive attention mask",
     # indices into a dimension of size `bound`
     "index_random": "integers in 0..bound-1",
