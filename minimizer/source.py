@@ -329,11 +329,14 @@ def module_source(program: Program, state_code: Mapping[str, str], *, name: str 
             lines += wrap(_state_line(s.name, s.kind, s.meta.dtype, state_code[s.name]), INDENT * 2)
         lines.append("")
     names, unpack = parameters(program)
+    state = {s.name: f"self.{s.name}" for s in program.state}
+    statements = _statements(program, state)
+    read = set(re.findall(r"\w+", " ".join(statements)))
+    unpack = [line for line in unpack if line.partition(" = ")[0] in read]
     if unpack and program.graphs:
         unpack.append("")
     lines += wrap(f"def forward({', '.join(['self', *names])}):", INDENT)
-    state = {s.name: f"self.{s.name}" for s in program.state}
-    for statement in [*unpack, *_statements(program, state)]:
+    for statement in [*unpack, *statements]:
         inner = len(statement) - len(statement.lstrip())
         lines += wrap(statement.strip(), INDENT * 2 + " " * inner) if statement else [""]
     return "\n".join(lines) + "\n"
@@ -394,8 +397,8 @@ def _spec_tree(arg: Arg, specs: Mapping[str, str]) -> str:
 
 
 _OWN = """
-aten prims torch operator higher_order math Tensor prim inductor quantized quantized_decomposed _quantized mkldnn
-profiler rngprims streams c10d_functional
+aten prims torch operator higher_order math Tensor prim inductor quantized quantized_decomposed _quantized
+mkldnn profiler rngprims streams c10d_functional
 """
 _OWN_NAMESPACES = frozenset(_OWN.split())
 

@@ -1,0 +1,1 @@
+"""What is handed to a person: the repro script, its plain form, the report."""

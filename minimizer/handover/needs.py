@@ -1,0 +1,108 @@
+"""What a repro script needs in order to show a failure soundly, read off the case and the failure.
+
+Each property answers one question: is anything written to, so that both sides need copies of their own; must
+a process die; is there randomness to pin. A script that asks for less than it could stays short.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from minimizer.case import Case
+from minimizer.oracle.verdict import Failure
+from minimizer.program import Program, TensorMeta, alias_bases, leaves, references
+
+ERRORS = frozenset(
+    {"export_error", "compile_error", "cxx_error", "load_error", "runtime_error", "spurious_error"}
+)
+LOST = frozenset({"lost_error", "missing_check"})
+DEATHS = frozenset({"crash", "memory_error"})
+ALLOCATOR = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
+"""Variables that a process reads before Python runs: only a child can be given them."""
+_RANDOM = re.compile(
+    r"\.(rand|randn|randint|randperm|bernoulli|multinomial|normal|uniform|\w*dropout|rrelu)\b"
+)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The needs of one case."""
+
+    case: Case
+    failure: Failure
+
+    @cached_property
+    def program(self) -> Program:
+        return self.case.program
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """Inputs and state tensors that the program writes to."""
+        bases = alias_bases(self.program)
+        names = {
+            bases.get(name, name)
+            for node in self.program.nodes
+            for k in node.mutates
+            if k < len(node.args)
+            for name in references(node.args[k])
+        }
+        given = {i.name for i in self.program.inputs} | {s.name for s in self.program.state}
+        return frozenset(names & given)
+
+    @cached_property
+    def compares_inputs(self) -> bool:
+        mutation = self.failure.kind == "lost_mutation" or "mutation" in self.failure.flavour
+        return mutation or any(i.name in self.written for i in self.program.inputs)
+
+    @cached_property
+    def calls(self) -> int:
+        return max(1, self.case.settings.calls)
+
+    @cached_property
+    def copies_inputs(self) -> bool:
+        bases = alias_bases(self.program)
+        given = {i.name for i in self.program.inputs}
+        shared = any(bases.get(name, name) in given for name in self.program.outputs)
+        return self.compares_inputs or shared or self.calls > 1
+
+    @cached_property
+    def own_model(self) -> bool:
+        """Whether the model's state is built once, into a variable."""
+        return bool(self.program.state)
+
+    @cached_property
+    def copies_model(self) -> bool:
+        return self.own_model and (self.calls > 1 or any(s.name in self.written for s in self.program.state))
+
+    @cached_property
+    def in_child(self) -> bool:
+        return self.failure.kind in DEATHS | {"hang"} or any(
+            name.startswith(ALLOCATOR) for name, _ in self.case.settings.environment
+        )
+
+    @cached_property
+    def random(self) -> bool:
+        return any(_RANDOM.search(node.target) for node in self.program.nodes)
+
+    @cached_property
+    def config(self) -> dict[str, object]:
+        return dict(self.case.settings.config) | ({"fallback_random": True} if self.random else {})
+
+    @property
+    def model(self) -> str:
+        return "model" if self.own_model else "Model()"
+
+    @property
+    def has_kwargs(self) -> bool:
+        return bool(self.program.kwargs)
+
+    @property
+    def single_output(self) -> TensorMeta | None:
+        """What is known of the output where it is one tensor."""
+        names = [leaf.name for leaf in leaves(self.program.output) if hasattr(leaf, "name")]
+        if self.compares_inputs or isinstance(self.program.output, (tuple, list)) or len(names) != 1:
+            return None
+        meta = self.program.meta_of(names[0])
+        return meta if isinstance(meta, TensorMeta) else None
