@@ -144,9 +144,13 @@ class Built:
 
     def module(self) -> torch.nn.Module:
         """A fresh module with state of its own."""
-        state = {name: clone_exact(tensor) for name, tensor in self._state.items()}
+        state = self.state()
         model: torch.nn.Module = self._class(state) if state else self._class()
         return model.eval()
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Copies of the initial state tensors."""
+        return {name: clone_exact(tensor) for name, tensor in self._state.items()}
 
     def examples(self) -> list[torch.Tensor]:
         """Flat example inputs at the hints."""

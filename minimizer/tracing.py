@@ -391,28 +391,42 @@ def program_from_export(
     leaves = iter(placeholders)
     args = _tree(args_spec, leaves, translation.arg)
     kwargs = _tree(kwargs_spec, leaves, translation.arg)
-    example_args, example_kwargs = ep.example_inputs or ((), {})
-    examples = pytree.tree_leaves((example_args, example_kwargs))
-    hints = _hints(translation.inputs, examples)
-    bounds = ranges(ep)
-    used = frozenset().union(*(i.meta.symbols for i in translation.inputs), frozenset())
-    symbols = tuple(
-        Symbol(name, *bounds.get(name, (0, None)), hints.get(name, max(2, bounds.get(name, (0, None))[0])))
-        for name in sorted(used)
-    )
     flat = not kwargs_spec.children() and tuple(args) == tuple(Ref(i.name) for i in translation.inputs)
     program = Program(
         inputs=tuple(translation.inputs),
         nodes=tuple(translation.nodes),
         output=output,
         state=tuple(translation.state),
-        symbols=symbols,
+        symbols=_symbols(translation.inputs, ep),
         args=None if flat else tuple(args),
         kwargs=tuple(zip(kwargs.keys, kwargs.items)) if isinstance(kwargs, Tree) else (),
         graphs=tuple(translation.graphs.items()),
     )
     fresh = _symbol_names(program, names or {}, translation.taken)
     return _drop_dead(rename(program, {}, fresh))
+
+
+def skeleton(ep: torch.export.ExportedProgram) -> Program:
+    """The inputs and symbols of an exported program whose calls cannot be expressed."""
+    names = set(ep.graph_signature.user_inputs)
+    tensors = [
+        Input(n.name, meta_of(n.meta["val"]))
+        for n in ep.graph.nodes
+        if n.op == "placeholder" and n.name in names and isinstance(n.meta.get("val"), torch.Tensor)
+    ]
+    return Program(tuple(tensors), (), (), symbols=_symbols(tensors, ep))
+
+
+def _symbols(inputs: Sequence[Input], ep: torch.export.ExportedProgram) -> tuple[Symbol, ...]:
+    args, kwargs = ep.example_inputs or ((), {})
+    hints = _hints(inputs, pytree.tree_leaves((args, kwargs)))
+    bounds = ranges(ep)
+    used = frozenset().union(*(i.meta.symbols for i in inputs), frozenset())
+    found = []
+    for name in sorted(used):
+        low, high = bounds.get(name, (0, None))
+        found.append(Symbol(name, low, high, hints.get(name, max(2, low))))
+    return tuple(found)
 
 
 def _symbol_names(program: Program, names: Mapping[str, str], taken: set[str]) -> dict[str, int | str]:

@@ -88,7 +88,7 @@ class _Zygote:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **environment},
+                env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", **environment},
                 start_new_session=True,
             )
         self.channel = ours
@@ -230,22 +230,22 @@ class Sandbox:
             self._zygotes[environment] = _Zygote(dict(environment), log)
         return self._zygotes[environment]
 
-    def worker(self, environment: tuple[tuple[str, str], ...] = ()) -> Worker:
-        """Fork a worker.
+    def worker(self, environment: tuple[tuple[str, str], ...] = (), directory: Path | None = None) -> Worker:
+        """Fork a worker, by default in an empty folder of its own.
 
         `environment` is set before torch is imported, at the price of a zygote for each distinct one.
         """
         zygote = self._zygote(environment)
         zygote.wait_ready()
         self._count += 1
-        directory = self.scratch / f"w{self._count}"
-        directory.mkdir()
-        output = directory / "output.txt"
+        own = self.scratch / f"w{self._count}"
+        own.mkdir()
+        output = own / "output.txt"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         request = {
             "do": "fork",
-            "directory": str(directory),
-            "environment": {"TMPDIR": str(directory)},
+            "directory": str(directory or own),
+            "environment": {"TMPDIR": str(own), "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / "inductor")},
             "memory_limit": self._memory_limit,
         }
         with theirs, output.open("wb") as stream:

@@ -19,6 +19,7 @@ import resource
 import signal
 import socket
 import sys
+import tempfile
 from typing import Any, NoReturn
 
 PRELOAD = (
@@ -35,6 +36,24 @@ PRELOAD = (
 )
 _PR_SET_PDEATHSIG = 1
 _FDS_PER_FORK = 3
+
+
+def warm_up() -> None:
+    """Pay once for what every worker would pay: lowering tables, pattern lists, the probe of the CPU.
+
+    Only fake tensors are touched, and with one thread, so no OpenMP pool exists when workers are forked.
+    """
+    import torch
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    from minimizer.oracle.stages import compile_package
+
+    tempfile.gettempdir()  # fixed now: precompiled headers stay where every run finds them
+    torch.set_num_threads(1)
+    size = torch.export.Dim("n", min=2, max=64)
+    program = torch.export.export(torch.nn.ReLU(), (torch.zeros(4),), dynamic_shapes=({0: size},))
+    compile_package(program, {}, "warm-up.pt2", level="lower")
+    pick_vec_isa()
 
 
 def die_with_parent() -> None:
@@ -88,6 +107,7 @@ def main(fd: int) -> None:
     channel = socket.socket(fileno=fd)
     for name in PRELOAD:
         importlib.import_module(name)
+    warm_up()
     gc.collect()
     gc.freeze()
     channel.sendall(pickle.dumps({"ready": os.getpid()}))

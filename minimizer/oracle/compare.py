@@ -1,0 +1,159 @@
+"""Is what the compiled program returned what eager returned?
+
+What a caller relies on is compared in this order: structure, Python type, dtype, shape, strides, values.
+The dtype comes before the values because a cast to a common type hides a third of the real failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float64: (1e-7, 1e-7),
+    torch.complex32: (1e-3, 1e-5),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+}
+"""Relative and absolute tolerance by dtype: those of `torch.testing.assert_close`. Others are exact."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One disagreement. `wrong` marks the elements (values only); `ratio` is error over tolerance."""
+
+    index: int
+    flavour: str
+    figures: str
+    wrong: torch.Tensor | None = None
+    ratio: float = float("inf")
+
+
+def tolerance(dtype: torch.dtype) -> tuple[float, float]:
+    """Relative and absolute tolerance; (0, 0) for exact types; those of float16 for 8-bit floats."""
+    if dtype in TOLERANCES:
+        return TOLERANCES[dtype]
+    return (6.3e-2, 1e-5) if dtype.is_floating_point else (0.0, 0.0)
+
+
+def wide(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor in double precision, or unchanged when it is exact."""
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """A detached, strided, materialised view of what a program returned."""
+    tensor = tensor.detach()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
+    return tensor.resolve_conj().resolve_neg()
+
+
+def allowed(reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The error allowed per element by tolerance alone, as float64."""
+    relative, absolute = tolerance(dtype)
+    size = wide(reference).abs().to(torch.float64)
+    return absolute + relative * torch.nan_to_num(size, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def error(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
+    """Distance per element as float64: 0 where both are the same NaN or infinity, inf where one is."""
+    a, b = wide(actual), wide(expected)
+    if not (a.is_floating_point() or a.is_complex()):
+        if a.dtype == torch.bool or b.dtype == torch.bool:
+            return (a != b).to(torch.float64)
+        distance = (a.to(torch.float64) - b.to(torch.float64)).abs()
+        return torch.where(a != b, distance.clamp(min=1.0), torch.zeros_like(distance))
+    if a.is_complex():
+        parts = torch.view_as_real(a), torch.view_as_real(b)
+        return error(*parts).amax(-1)
+    distance = (a - b).abs()
+    same = (a == b) | (a.isnan() & b.isnan())
+    distance = torch.where(same, torch.zeros_like(distance), distance)
+    return torch.nan_to_num(distance, nan=float("inf"))
+
+
+def compare_values(index: int, actual: torch.Tensor, expected: torch.Tensor) -> tuple[Mismatch | None, float]:
+    """The elements that are wrong by tolerance alone, and the worst error over the allowed one."""
+    actual, expected = plain(actual), plain(expected)
+    if expected.numel() == 0:
+        return None, 0.0
+    distance = error(actual, expected)
+    limit = allowed(expected, expected.dtype)
+    wrong = distance > limit
+    finite = torch.where(limit > 0, distance / limit.clamp(min=1e-300), torch.zeros_like(distance))
+    ratio = float(finite.max()) if not bool(wrong.any()) else float((distance / limit.clamp(min=1e-12)).max())
+    if not bool(wrong.any()):
+        return None, ratio
+    return Mismatch(index, "values", describe_errors(actual, expected, wrong, distance), wrong, ratio), ratio
+
+
+def describe_errors(
+    actual: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor, distance: torch.Tensor
+) -> str:
+    """``3 of 8 elements differ; worst at [2]: eager 1.0, compiled 9.0 (float32)``."""
+    masked = torch.where(wrong, distance, torch.full_like(distance, -1.0))
+    at = int(masked.flatten().argmax())
+    position: list[int] = []
+    rest = at
+    for size in reversed(expected.shape):
+        position.append(rest % size)
+        rest //= size
+    position.reverse()
+    a, e = plain(actual).flatten()[at].item(), plain(expected).flatten()[at].item()
+    name = str(expected.dtype).removeprefix("torch.")
+    count = int(wrong.sum())
+    where = f" at {position}" if position else ""
+    return f"{count} of {expected.numel()} elements differ; worst{where}: eager {e}, compiled {a} ({name})"
+
+
+def _significant_strides(tensor: torch.Tensor) -> list[tuple[int, int]]:
+    if tensor.layout != torch.strided or tensor.numel() == 0:
+        return []
+    return [(k, step) for k, (size, step) in enumerate(zip(tensor.shape, tensor.stride())) if size > 1]
+
+
+def compare_leaf(index: int, actual: Any, expected: Any) -> tuple[Mismatch | None, float]:
+    """Compare one leaf of the outputs."""
+    if isinstance(expected, torch.Tensor) != isinstance(actual, torch.Tensor):
+        names = type(expected).__name__, type(actual).__name__
+        return Mismatch(index, "type", f"eager returns {names[0]}, compiled returns {names[1]}"), 0.0
+    if not isinstance(expected, torch.Tensor):
+        if type(expected) is not type(actual):
+            names = type(expected).__name__, type(actual).__name__
+            return Mismatch(index, "type", f"eager returns {names[0]}, compiled returns {names[1]}"), 0.0
+        same = expected == actual or (expected != expected and actual != actual)
+        if same or (isinstance(expected, float) and abs(actual - expected) <= 1e-5 + 1.3e-6 * abs(expected)):
+            return None, 0.0
+        return Mismatch(index, "values", f"eager returns {expected!r}, compiled returns {actual!r}"), 0.0
+    if actual.dtype != expected.dtype:
+        return Mismatch(index, "dtype", f"eager returns {expected.dtype}, compiled {actual.dtype}"), 0.0
+    if actual.shape != expected.shape:
+        shapes = list(expected.shape), list(actual.shape)
+        return Mismatch(index, "shape", f"eager returns shape {shapes[0]}, compiled {shapes[1]}"), 0.0
+    if actual.device != expected.device:
+        return Mismatch(index, "device", f"eager returns {expected.device}, compiled {actual.device}"), 0.0
+    mismatch, ratio = compare_values(index, actual, expected)
+    if mismatch is None and _significant_strides(actual) != _significant_strides(expected):
+        strides = list(expected.stride()), list(actual.stride())
+        return Mismatch(index, "stride", f"eager returns strides {strides[0]}, compiled {strides[1]}"), ratio
+    return mismatch, ratio
+
+
+def compare(actual: Sequence[Any], expected: Sequence[Any]) -> tuple[list[Mismatch], float]:
+    """Compare flat outputs; all mismatches by position, and the worst error ratio."""
+    if len(actual) != len(expected):
+        text = f"eager returns {len(expected)} values, compiled returns {len(actual)}"
+        return [Mismatch(0, "structure", text)], 0.0
+    results = [compare_leaf(k, a, e) for k, (a, e) in enumerate(zip(actual, expected))]
+    return [m for m, _ in results if m is not None], max((r for _, r in results), default=0.0)

@@ -1,0 +1,301 @@
+"""Which answers would have been right as well? Only an answer outside all of them is wrong.
+
+A compiler may evaluate each inexact operation with another rounding, break ties in another order, and leave
+in undefined places what it finds there. So the program is run again in double precision, several times,
+with exactly these freedoms taken at random (Monte Carlo arithmetic: Parker, UCLA CSD-970002, 1997), and an
+element counts as wrong only when it lies outside the spread of these runs, while eager's own answer lies
+inside. Inputs are exact: operations that are exact on them, `floor_divide` or a cast, get no noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from minimizer.oracle.compare import Mismatch, allowed, describe_errors, error, plain
+
+RUNS = 8
+"""Noisy runs; the chance that a free element never moves is below 1 % when half of the roundings move it."""
+
+SPREAD_FACTOR = 8.0
+"""How far outside the observed spread counts as outside: the worst case of a rounding error over a random
+sample of it grows like the square root of the number of operations."""
+
+ULPS = 2.0
+"""Noise per operation, in units of the last place of the operation's dtype."""
+
+_EXACT = frozenset(
+    """
+    view reshape transpose permute t slice select squeeze unsqueeze expand as_strided alias detach diagonal
+    unfold split split_with_sizes chunk unbind narrow movedim flatten unflatten view_as expand_as swapaxes
+    unsafe_chunk unsafe_split contiguous to _to_copy type_as clone copy copy_ cat concat stack hstack vstack
+    where masked_fill masked_fill_ masked_select neg neg_ abs abs_ sign sgn floor ceil round trunc fix
+    floor_ ceil_ round_ trunc_ floor_divide floor_divide_ remainder remainder_ fmod fmod_ maximum minimum fmax
+    fmin amax amin max min argmax argmin sort topk kthvalue median nanmedian mode clamp clamp_ clamp_min
+    clamp_max clip relu relu_ relu6 hardtanh threshold leaky_relu eq ne lt le gt ge isnan isinf isfinite
+    logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not arange full
+    full_like zeros zeros_like ones ones_like new_zeros new_ones new_full scalar_tensor eye tril triu embedding
+    gather index index_select take take_along_dim scatter scatter_ slice_scatter select_scatter
+    diagonal_scatter as_strided_scatter fill fill_ zero_ pad constant_pad_nd reflection_pad1d
+    reflection_pad2d replication_pad1d replication_pad2d replication_pad3d flip roll rot90 repeat
+    repeat_interleave tile nonzero unique one_hot bincount histc searchsorted bucketize max_pool1d max_pool2d
+    max_pool3d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d nan_to_num signbit
+    copysign lift_fresh_copy lift_fresh empty empty_like empty_strided new_empty item _local_scalar_dense
+    real imag view_as_real view_as_complex complex conj _conj resolve_conj resolve_neg pixel_shuffle
+    pixel_unshuffle channel_shuffle broadcast_tensors meshgrid cummax cummin ldexp frexp glu_ dropout
+    native_dropout bernoulli any all isin heaviside sym_size index_put_ index_put
+    """.split()
+)
+_ROUNDED_ONCE = frozenset(
+    "add add_ sub sub_ rsub mul mul_ div div_ true_divide reciprocal sqrt square addcmul addcdiv lerp".split()
+)
+_RANDOM = frozenset(
+    "rand randn randint randperm rand_like randn_like randint_like bernoulli bernoulli_ normal normal_ uniform_ "
+    "dropout native_dropout multinomial exponential_ random_ rrelu alpha_dropout feature_dropout".split()
+)
+_UNINITIALISED = frozenset("empty empty_like empty_strided new_empty new_empty_strided empty_permuted".split())
+_TIES = {"topk": 2, "sort": 1, "argsort": 1, "max": 1, "min": 1, "argmax": 1, "argmin": 1, "median": 1, "mode": 1}
+_WIDER = {
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex64: torch.complex128,
+}
+
+
+def _name(target: Any) -> str:
+    if isinstance(target, torch._ops.OpOverload):
+        return target._schema.name.partition("::")[2]
+    return getattr(target, "__name__", str(target))
+
+
+def _epsilon(dtype: torch.dtype) -> float:
+    real = {torch.complex64: torch.float32, torch.complex128: torch.float64, torch.complex32: torch.float16}
+    return torch.finfo(real.get(dtype, dtype)).eps
+
+
+class Free(torch.fx.Interpreter):
+    """One execution of an exported graph that takes the freedoms a compiler has.
+
+    With `promote`, floating point is double precision throughout; `noise` scales the rounding noise
+    (0 = none: the baseline). The draw depends on `seed` only.
+    """
+
+    def __init__(self, gm: torch.fx.GraphModule, seed: int, noise: float, *, promote: bool) -> None:
+        super().__init__(gm)
+        self.random = torch.Generator().manual_seed(seed)
+        self.noise = noise
+        self.promote = promote
+        self.state: dict[str, Any] = {}
+        self.inputs: list[Any] = []
+
+    def _up(self, value: Any) -> Any:
+        if self.promote and isinstance(value, torch.Tensor) and value.dtype in _WIDER:
+            return value.to(_WIDER[value.dtype])
+        if self.promote and isinstance(value, torch.dtype):
+            return _WIDER.get(value, value)
+        return value
+
+    def call(self, flat: Sequence[Any]) -> list[Any]:
+        """Run once on flat inputs; flat outputs, then the inputs as the call left them. State persists."""
+        self.inputs = []
+        out = self.run(*flat, enable_io_processing=False)
+        return [*out, *(value for value in self.inputs if isinstance(value, torch.Tensor))]
+
+    def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
+        value = self._up(super().placeholder(target, args, kwargs))
+        self.inputs.append(value)
+        return value
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target not in self.state:
+            value = super().get_attr(target, args, kwargs)
+            self.state[target] = self._up(value.detach().clone()) if isinstance(value, torch.Tensor) else value
+        return self.state[target]
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        self.node = n
+        return super().run_node(n)
+
+    def _shake(self, value: torch.Tensor, dtype: torch.dtype, ulps: float) -> torch.Tensor:
+        if not (value.is_floating_point() or value.is_complex()) or value.numel() == 0:
+            return value
+        if not (dtype.is_floating_point or dtype.is_complex):
+            return value
+        draw = torch.rand(value.shape, generator=self.random, dtype=torch.float64) * 2 - 1
+        return (value * (1 + draw * (ulps * self.noise * _epsilon(dtype)))).to(value.dtype)
+
+    def _dtypes(self, nodes: Sequence[Any]) -> list[torch.dtype]:
+        values = (n.meta.get("val") for n in nodes if isinstance(n, torch.fx.Node))
+        return [v.dtype for v in values if isinstance(v, torch.Tensor)]
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        name = _name(target)
+        node = self.node
+        if name in _RANDOM:
+            down = self._originals(node)
+            args, kwargs = pytree.tree_map(down, (args, kwargs))
+            return pytree.tree_map(self._up, super().call_function(target, args, kwargs))
+        if self.promote and not isinstance(target, torch._ops.HigherOrderOperator):
+            args, kwargs = pytree.tree_map(
+                lambda item: self._up(item) if isinstance(item, torch.dtype) else item, (args, kwargs)
+            )
+        noisy = self.noise > 0
+        exact = name in _EXACT or not isinstance(target, torch._ops.OpOverload)
+        mutates = isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+        if noisy and not exact and name not in _ROUNDED_ONCE and not mutates:
+            inputs = {
+                id(value): dtype
+                for value, dtype in zip(
+                    [a for a in pytree.tree_leaves((args, kwargs)) if isinstance(a, torch.Tensor)],
+                    self._dtypes(pytree.tree_leaves((node.args, node.kwargs))),
+                )
+            }
+            args, kwargs = pytree.tree_map(
+                lambda v: self._shake(v, inputs[id(v)], 0.5) if id(v) in inputs else v, (args, kwargs)
+            )
+        undefined = self._undefined(name, args) if noisy else None
+        if noisy and name in _TIES:
+            out = self._shuffled(name, target, args, kwargs)
+        else:
+            out = super().call_function(target, args, kwargs)
+        if noisy and name in _UNINITIALISED and isinstance(out, torch.Tensor):
+            return self._garbage(out)
+        if undefined is not None and isinstance(out, torch.Tensor):
+            return torch.where(undefined.expand(out.shape), self._garbage(torch.empty_like(out)), out)
+        if noisy and not exact:
+            out = self._shake_outputs(out, node, mutates)
+        return out
+
+    def _shake_outputs(self, out: Any, node: torch.fx.Node, mutates: bool) -> Any:
+        metas = pytree.tree_leaves(node.meta.get("val"))
+        leaves, spec = pytree.tree_flatten(out)
+        for k, (leaf, meta) in enumerate(zip(leaves, metas)):
+            if isinstance(leaf, torch.Tensor) and isinstance(meta, torch.Tensor):
+                shaken = self._shake(leaf, meta.dtype, ULPS)
+                if shaken is not leaf:
+                    leaves[k] = leaf.copy_(shaken) if mutates else shaken
+        return pytree.tree_unflatten(leaves, spec)
+
+    def _originals(self, node: torch.fx.Node) -> Callable[[Any], Any]:
+        dtypes = iter(self._dtypes(pytree.tree_leaves((node.args, node.kwargs))))
+
+        def down(value: Any) -> Any:
+            return value.to(next(dtypes)) if isinstance(value, torch.Tensor) else value
+
+        return down
+
+    def _garbage(self, out: torch.Tensor) -> torch.Tensor:
+        if out.is_floating_point() or out.is_complex():
+            draw = torch.randn(out.shape, generator=self.random, dtype=torch.float64) * 1e3
+            return out.copy_(draw.to(out.dtype))
+        draw = torch.randint(0, 2 if out.dtype == torch.bool else 120, out.shape, generator=self.random)
+        return out.copy_(draw.to(out.dtype))
+
+    def _undefined(self, name: str, args: Any) -> torch.Tensor | None:
+        """Where the operation's result is not defined: out-of-range float to integer casts, wide shifts."""
+        value = self.node.meta.get("val")
+        if not args or not isinstance(args[0], torch.Tensor) or not isinstance(value, torch.Tensor):
+            return None
+        source = args[0]
+        if name in ("to", "_to_copy", "type_as") and source.is_floating_point():
+            if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
+                return None
+            info = torch.iinfo(value.dtype)
+            bad = ~((source > info.min - 1.0) & (source < info.max + 1.0))
+            return bad if bool(bad.any()) else None
+        if "shift" in name and not source.is_floating_point() and len(args) > 1:
+            count = args[1] if isinstance(args[1], torch.Tensor) else torch.tensor(args[1])
+            bad = (count < 0) | (count >= torch.iinfo(value.dtype).bits)
+            return bad if bool(bad.any()) else None
+        return None
+
+    def _shuffled(self, name: str, target: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation that picks among equal elements on permuted input, and map its indices back."""
+        source = args[0]
+        position = _TIES[name]
+        stable = kwargs.get("stable") is True
+        dim = kwargs.get("dim", args[position] if len(args) > position else None)
+        if name in ("topk", "sort", "argsort") and dim is None:
+            dim = -1
+        if dim is None or not isinstance(dim, int) or isinstance(dim, bool) or stable or not source.dim():
+            return super().call_function(target, args, kwargs)
+        order = torch.randperm(source.shape[dim], generator=self.random)
+        out = super().call_function(target, (source.index_select(dim, order), *args[1:]), kwargs)
+        leaves, spec = pytree.tree_flatten(out)
+        leaves = [
+            order[leaf] if isinstance(leaf, torch.Tensor) and leaf.dtype == torch.int64 and k == len(leaves) - 1
+            else leaf
+            for k, leaf in enumerate(leaves)
+        ]
+        return pytree.tree_unflatten(leaves, spec)
+
+
+Run = Callable[[int, float, bool], Sequence[Any]]
+"""(seed, noise, promote) -> flat outputs of one free execution, mutated inputs included."""
+
+
+class Envelope:
+    """The answers that would have been right, for one set of inputs. Runs are made once, on demand."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._baseline: Sequence[Any] | None = None
+        self._samples: list[Sequence[Any]] = []
+        self.unavailable = ""
+
+    def _sample(self) -> bool:
+        if self._baseline is None and not self.unavailable:
+            for promote in (True, False):
+                try:
+                    baseline = self._run(0, 0.0, promote)
+                    self._samples = [self._run(seed, 1.0, promote) for seed in range(1, RUNS + 1)]
+                    self._baseline = baseline
+                    self.unavailable = ""
+                    break
+                except Exception as problem:  # noqa: BLE001 (not every operator runs in double precision)
+                    self.unavailable = f"{type(problem).__name__}: {problem}".splitlines()[0][:200]
+        return self._baseline is not None
+
+    def judge(self, mismatch: Mismatch, actual: Any, expected: Any) -> Mismatch | None:
+        """The mismatch with only the elements that no free execution explains, or None."""
+        if mismatch.flavour != "values" or not self._sample():
+            return mismatch
+        assert self._baseline is not None
+        k = mismatch.index
+        if not isinstance(expected, torch.Tensor):
+            seen = {sample[k] for sample in (*self._samples, self._baseline)}
+            return mismatch if seen == {expected} else None
+        dtype = expected.dtype
+        actual, expected = plain(actual), plain(expected)
+        samples = [plain(sample[k]) for sample in self._samples if isinstance(sample[k], torch.Tensor)]
+        base = self._baseline[k]
+        if not isinstance(base, torch.Tensor) or any(s.shape != expected.shape for s in (base, *samples)):
+            return None  # even the shape is free: a data-dependent size
+        baseline = _rounded(plain(base), dtype)
+        spread = torch.stack([error(_rounded(s, dtype), baseline) for s in samples]).amax(0)
+        margin = allowed(baseline, dtype) + SPREAD_FACTOR * spread
+        eager_error = error(expected, baseline)
+        eager_right = eager_error <= margin
+        limit = margin + 3 * torch.where(eager_right, eager_error, torch.zeros_like(eager_error))
+        compiled_error = error(actual, baseline)
+        both_right = torch.isinf(spread)
+        wrong = (compiled_error > limit) & eager_right & ~both_right
+        if mismatch.wrong is not None:
+            wrong &= mismatch.wrong
+        if not bool(wrong.any()):
+            return None
+        distance = error(actual, expected)
+        figures = describe_errors(actual, expected, wrong, distance)
+        ratio = float((compiled_error / limit.clamp(min=1e-12))[wrong].max())
+        return Mismatch(k, "values", figures, wrong, ratio)
+
+
+def _rounded(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A free answer as the program would return it, so that overflow to infinity compares as such."""
+    return value.to(dtype) if value.dtype != dtype else value
+
+

@@ -1,0 +1,50 @@
+"""What is sent to workers and what they answer, beyond cases and verdicts. No torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from minimizer.case import Value
+from minimizer.program import Program
+
+TASKS = "minimizer.oracle.tasks:"
+"""Prefix of the names of all tasks."""
+
+
+@dataclass(frozen=True)
+class TargetRequest:
+    """Which model file to open. `store` is the folder for tensors; `inputs` and `model` name other givers."""
+
+    path: str
+    store: str
+    model: str = ""
+    inputs: str = ""
+    config: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class TargetInfo:
+    """What opening a target tells.
+
+    `program` is the translated graph; when that is impossible, `untranslatable` says why and the program
+    has inputs and symbols but no calls. `examples` are the example tensors, `calls` how often a call must be
+    repeated to see the state change, `files` the target's own Python files, `versions` what it ran with.
+    """
+
+    program: Program
+    untranslatable: str
+    examples: tuple[Value, ...]
+    config: tuple[tuple[str, Any], ...]
+    calls: int
+    files: tuple[str, ...]
+    devices: tuple[str, ...]
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What eager computed for one named value."""
+
+    name: str
+    value: Value

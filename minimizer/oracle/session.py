@@ -1,0 +1,279 @@
+"""One program under judgement inside a worker: eager, exported and compiled side by side.
+
+Three layers. Eager says what is right; a program that eager refuses proves nothing unless the compiled one
+takes the process down. The exported program with its guards says what was promised. Where both accept and
+the compiled program answers otherwise, and no legal execution would (`envelope`), the compiler is wrong.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch.utils import _pytree as pytree
+
+from minimizer.build import clone_exact
+from minimizer.oracle import stages
+from minimizer.oracle.compare import Mismatch, compare
+from minimizer.oracle.envelope import Envelope, Free
+from minimizer.oracle.verdict import SEVERITY, Failure, Verdict
+from minimizer.sandbox.worker import note
+
+RNG_SEED = 0
+"""Every layer draws from the same stream."""
+
+
+class Subject(Protocol):
+    """What can be judged: a model file or a program."""
+
+    def module(self) -> torch.nn.Module:
+        """A fresh module with state of its own."""
+
+    def nest(self, flat: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Flat inputs as arguments."""
+
+    def export(self) -> torch.export.ExportedProgram:
+        """Export a fresh module on the example inputs."""
+
+
+@dataclass
+class Outcome:
+    """What one layer did: flat outputs followed by the tensor inputs as it left them, or an exception."""
+
+    values: list[Any]
+    outputs: int = 0
+    problem: Exception | None = None
+
+
+def clone_inputs(flat: Sequence[Any]) -> list[Any]:
+    """Copies with the same strides; one tensor given twice stays one tensor."""
+    copies: dict[int, torch.Tensor] = {}
+    return [
+        copies.setdefault(id(v), clone_exact(v)) if isinstance(v, torch.Tensor) else copy.deepcopy(v)
+        for v in flat
+    ]
+
+
+def _tensors(flat: Sequence[Any]) -> list[torch.Tensor]:
+    return [value for value in flat if isinstance(value, torch.Tensor)]
+
+
+class Session:
+    """A subject, its compiled form, and verdicts on inputs."""
+
+    def __init__(self, subject: Subject, config: dict[str, Any]) -> None:
+        self.subject = subject
+        self.config = config
+        self._ep: torch.export.ExportedProgram | None = None
+        self._call: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+        self._load: Callable[[], Callable[[Sequence[Any]], Sequence[Any]]] | None = None
+        self._model: torch.nn.Module | None = None
+        self.stateful = False
+
+    @property
+    def ep(self) -> torch.export.ExportedProgram:
+        """The exported program, made when first needed."""
+        if self._ep is None:
+            self._ep = self.subject.export()
+        return self._ep
+
+    def compile(self, level: str, package: str) -> stages.Compiled:
+        """Compile up to a level of `stages.LEVELS`; with ``jit`` and ``full`` the session can then judge.
+
+        Raises stages.StageError.
+        """
+        if level == "jit":
+            compiled = stages.compile_jit(self.ep, self.config)
+            self._call = compiled.call
+            self._load = None
+            return compiled
+        compiled = stages.compile_package(self.ep, self.config, package, level)
+        if level == "full":
+            self.load(package)
+        return compiled
+
+    def load(self, package: str) -> None:
+        """Load a compiled package. Raises stages.StageError."""
+
+        def fresh() -> Callable[[Sequence[Any]], Sequence[Any]]:
+            loaded = stages.load_package(package)
+
+            def call(flat: Sequence[Any]) -> Sequence[Any]:
+                args, kwargs = self.subject.nest(flat)
+                return pytree.tree_leaves(loaded(*args, **kwargs), is_leaf=lambda leaf: leaf is None)
+
+            return call
+
+        self._load = fresh
+        self._call = fresh()
+
+    def notice_state(self, flat: Sequence[Any]) -> bool:
+        """Learn whether a call changes the module's own state; such a subject starts afresh each time."""
+        model = self.subject.module()
+        before = {name: tensor.clone() for name, tensor in _state(model).items()}
+        self._eager(model, flat)
+        after = _state(model)
+        self.stateful = any(not _same_bits(before[name], after[name]) for name in before if name in after)
+        return self.stateful
+
+    def _eager(self, model: torch.nn.Module, flat: Sequence[Any]) -> Outcome:
+        args, kwargs = self.subject.nest(flat)
+        torch.manual_seed(RNG_SEED)
+        try:
+            with torch.no_grad():
+                out = model(*args, **kwargs)
+        except Exception as problem:  # noqa: BLE001 (an eager error is an outcome)
+            return Outcome([], 0, problem)
+        values = pytree.tree_leaves(out, is_leaf=lambda leaf: leaf is None)
+        return Outcome([*values, *_tensors(flat)], len(values))
+
+    def eager_problem(self, flat: Sequence[Any]) -> str:
+        """What eager says against these inputs; empty when it runs."""
+        problem = self._eager(self.subject.module(), clone_inputs(flat)).problem
+        return f"{type(problem).__name__}: {problem}" if problem else ""
+
+    def _compiled(self, call: Callable[[Sequence[Any]], Sequence[Any]], flat: Sequence[Any]) -> Outcome:
+        note("run")
+        torch.manual_seed(RNG_SEED)
+        try:
+            with torch.no_grad():
+                values = list(call(flat))
+        except Exception as problem:  # noqa: BLE001 (an error of the compiled program is an outcome)
+            return Outcome([], 0, problem)
+        finally:
+            note("compare")
+        return Outcome([*values, *_tensors(flat)], len(values))
+
+    def guards_reject(self, flat: Sequence[Any]) -> str:
+        """Why the exported program's own guards refuse these inputs; empty when they accept."""
+        gm = self.ep.module()
+        guards = getattr(gm, "_guards_fn", None)
+        if guards is None:
+            return ""
+        try:
+            guards(*clone_inputs(flat))
+        except AssertionError as problem:
+            return str(problem)
+        except Exception as problem:  # noqa: BLE001 (a guard that cannot be evaluated refuses as well)
+            return f"{type(problem).__name__}: {problem}"
+        return ""
+
+    def judge(self, flat: Sequence[Any], calls: int = 1, *, run_anyway: bool = True) -> Verdict:
+        """Judge one set of flat inputs, called `calls` times.
+
+        With `run_anyway`, inputs that eager itself refuses are given to the compiled program too: it must
+        raise. A dead process is the caller's to judge.
+        """
+        if self._call is None:
+            raise RuntimeError("nothing is compiled")
+        if self.stateful or self._model is None:
+            self._model = self.subject.module()
+        model, call = self._model, self._call
+        if self.stateful and self._load is not None:
+            call = self._load()
+        ratio = 0.0
+        for turn in range(1, calls + 1):
+            given = clone_inputs(flat)
+            eager = self._eager(model, given)
+            if eager.problem is not None:
+                return self._after_eager_error(call, flat, eager.problem, run_anyway)
+            taken = clone_inputs(flat)
+            compiled = self._compiled(call, taken)
+            if compiled.problem is not None:
+                rejected = self.guards_reject(flat)
+                if rejected:
+                    return Verdict("invalid", reason=f"out of contract: {rejected}")
+                return Verdict("fail", stages.failure_of(compiled.problem, "runtime_error", "run"))
+            mismatches, worst = compare(compiled.values, eager.values)
+            ratio = max(ratio, worst)
+            if mismatches:
+                verdict = self._judge_mismatches(mismatches, flat, eager, compiled, turn)
+                if verdict is not None:
+                    return verdict
+        return Verdict("pass", error_ratio=ratio)
+
+    def _after_eager_error(
+        self,
+        call: Callable[[Sequence[Any]], Sequence[Any]],
+        flat: Sequence[Any],
+        problem: Exception,
+        run_anyway: bool,
+    ) -> Verdict:
+        reason = f"eager raises {type(problem).__name__}: {problem}"[:500]
+        if not run_anyway:
+            return Verdict("invalid", reason=reason)
+        if self.guards_reject(flat):
+            return Verdict("invalid", reason=f"out of contract; {reason}")
+        compiled = self._compiled(call, clone_inputs(flat))
+        if compiled.problem is not None:
+            return Verdict("invalid", reason=reason)
+        failure = Failure(
+            kind="lost_error",
+            stage="run",
+            exception=type(problem).__name__,
+            message=f"eager raises {type(problem).__name__}, the compiled program returns: {problem}"[:2000],
+        )
+        return Verdict("fail", failure)
+
+    def _judge_mismatches(
+        self, mismatches: Sequence[Mismatch], flat: Sequence[Any], eager: Outcome, compiled: Outcome, turn: int
+    ) -> Verdict | None:
+        rejected = self.guards_reject(flat)
+        if rejected:
+            return Verdict("invalid", reason=f"out of contract: {rejected}")
+        envelope = Envelope(lambda seed, noise, promote: self._free(flat, turn, seed, noise, promote))
+        left: list[Mismatch] = []
+        for mismatch in mismatches:
+            k = mismatch.index
+            if mismatch.flavour == "structure":
+                left.append(mismatch)
+                continue
+            judged = envelope.judge(mismatch, compiled.values[k], eager.values[k])
+            if judged is not None:
+                left.append(judged)
+        if not left:
+            return None
+        failures = [self._failure(mismatch, eager.outputs, turn) for mismatch in left]
+        failure = max(failures, key=lambda f: SEVERITY[f.kind])
+        outputs = tuple(m.index for m in left if m.index < eager.outputs)
+        ratio = max(m.ratio for m in left)
+        return Verdict("fail", replace(failure, outputs=outputs), error_ratio=ratio)
+
+    def _failure(self, mismatch: Mismatch, outputs: int, turn: int) -> Failure:
+        where = f"output {mismatch.index}" if mismatch.index < outputs else f"input {mismatch.index - outputs}"
+        kind = "wrong_value" if mismatch.flavour == "values" else "wrong_metadata"
+        flavour = mismatch.flavour
+        if mismatch.index >= outputs:
+            kind = "lost_mutation" if kind == "wrong_value" else kind
+            flavour = f"mutation of inputs: {flavour}"
+        at = f" on call {turn}" if turn > 1 else ""
+        message = f"{where}{at}: {mismatch.figures}"
+        return Failure(kind=kind, stage="run", message=message, figures=mismatch.figures, flavour=flavour)
+
+    def _free(self, flat: Sequence[Any], calls: int, seed: int, noise: float, promote: bool) -> list[Any]:
+        gm = self.ep.module(check_guards=False)
+        assert isinstance(gm, torch.fx.GraphModule)
+        execution = Free(gm, seed, noise, promote=promote)
+        values: list[Any] = []
+        with torch.no_grad():
+            for _ in range(calls):
+                torch.manual_seed(RNG_SEED)
+                values = execution.call(clone_inputs(flat))
+        return values
+
+
+def _state(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {
+        **{name: p.detach() for name, p in model.named_parameters()},
+        **dict(model.named_buffers()),
+    }
+
+
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    same = a == b
+    return bool((same | ((a != a) & (b != b))).all())

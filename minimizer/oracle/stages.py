@@ -1,0 +1,209 @@
+"""The stages between a module and its compiled answer, each of which can fail in its own way.
+
+export → lower (graph passes, code generation) → cxx (the C++ compiler) → package → load → run. A compile can
+be stopped after any stage: a lowering exception is judged without a C++ compiler, a kernel that does not
+compile without a wrapper, a wrong value without the package, whose wrapper is 85 % of an AOTI compile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+import torch
+import torch._inductor.codecache as codecache
+import torch._inductor.compile_fx as compile_fx_module
+from torch._inductor import config as inductor_config
+from torch._inductor.exc import CppCompileError
+from torch._inductor.virtualized import V
+
+from minimizer.oracle.verdict import Failure
+from minimizer.sandbox.worker import note
+
+LEVELS = ("lower", "kernel", "jit", "full")
+"""How far a candidate is compiled: code generation only; plus the kernels' syntax; just-in-time, run through
+Inductor's Python wrapper; the whole AOTI package."""
+
+
+class _Stop(BaseException):
+    """Ends a compilation at the stage that was asked for."""
+
+
+class StageError(Exception):
+    """A stage raised. `failure` says which and how."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+@dataclass
+class Compiled:
+    """A compiled program: a call on flat inputs that gives flat outputs. `stopped` = there is no call."""
+
+    call: Callable[[Sequence[Any]], Sequence[Any]] | None
+    wrapper_code: str = ""
+    kernel_code: str = ""
+
+
+def export(
+    module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any
+) -> torch.export.ExportedProgram:
+    """Export; raises StageError of kind ``export_error``."""
+    note("export")
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, args, kwargs or None, dynamic_shapes=dynamic_shapes)
+    except Exception as problem:
+        raise StageError(failure_of(problem, "export_error", "export")) from problem
+
+
+def failure_of(problem: BaseException, kind: str, stage: str) -> Failure:
+    """An exception as a failure: innermost type, message, traceback, the operator it names."""
+    inner: BaseException = problem
+    while isinstance(getattr(inner, "inner_exception", None), BaseException):
+        inner = inner.inner_exception  # type: ignore[attr-defined]
+    text = "".join(traceback.format_exception(problem))
+    return Failure(
+        kind=kind,
+        stage=stage,
+        message=str(inner) or str(problem),
+        exception=type(inner).__name__,
+        detail=text[-20_000:],
+        op=_named_operator(f"{problem}\n{inner}"),
+    )
+
+
+def _named_operator(message: str) -> str:
+    """The operator that a lowering exception names (``target: aten.cumsum.default``)."""
+    for line in message.splitlines():
+        head, _, rest = line.strip().partition("target: ")
+        if not head and rest:
+            return rest.strip()
+    return ""
+
+
+def _options(config: Mapping[str, Any]) -> dict[str, Any]:
+    # Random operators must draw the same stream as eager, or nothing with dropout can be compared.
+    return {"fallback_random": True, **config}
+
+
+@contextlib.contextmanager
+def _watching(level: str, seen: Compiled) -> Iterator[None]:
+    """Note when the C++ compiler starts, keep the generated code, and stop where asked."""
+    original = codecache.AotCodeCompiler.compile.__func__  # type: ignore[attr-defined]
+
+    def compile_code(cls: Any, graph: Any, wrapper_code: str, kernel_code: str, *args: Any, **kwargs: Any) -> Any:
+        seen.wrapper_code, seen.kernel_code = wrapper_code, kernel_code
+        if level == "lower":
+            raise _Stop
+        note("cxx")
+        if level == "kernel":
+            _check_syntax(kernel_code, kwargs.get("device_type", "cpu"))
+            raise _Stop
+        result = original(cls, graph, wrapper_code, kernel_code, *args, **kwargs)
+        note("package")
+        return result
+
+    with mock.patch.object(codecache.AotCodeCompiler, "compile", classmethod(compile_code)):
+        yield
+
+
+def _check_syntax(kernel_code: str, device_type: str) -> None:
+    """Compile generated kernels to an object file that is thrown away; raises CppCompileError."""
+    from torch._inductor.cpp_builder import CppBuilder, CppTorchDeviceOptions
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    key, path = codecache.write(kernel_code, "kernel.cpp")
+    options = CppTorchDeviceOptions(
+        vec_isa=pick_vec_isa(), device_type=device_type, aot_mode=True, compile_only=True
+    )
+    CppBuilder(name=key, sources=path, output_dir=path.rpartition("/")[0], BuildOption=options).build()
+
+
+def compile_package(
+    ep: torch.export.ExportedProgram, config: Mapping[str, Any], package: str, level: str = "full"
+) -> Compiled:
+    """Compile with AOTI up to `level` (``lower``, ``kernel`` or ``full``, which writes `package`).
+
+    Raises StageError of kind ``compile_error`` or ``cxx_error``.
+    """
+    seen = Compiled(None)
+    stage = "lower"
+    note("lower")
+    try:
+        with _watching(level, seen), torch.no_grad():
+            torch._inductor.aoti_compile_and_package(
+                ep, package_path=package, inductor_configs=_options(config)
+            )
+    except _Stop:
+        pass
+    except Exception as problem:
+        cxx = isinstance(_inner(problem), CppCompileError)
+        stage = "cxx" if cxx else "package" if seen.wrapper_code else "lower"
+        kind = "cxx_error" if cxx else "compile_error"
+        raise StageError(failure_of(problem, kind, stage)) from problem
+    return seen
+
+
+def _inner(problem: BaseException) -> BaseException:
+    while isinstance(getattr(problem, "inner_exception", None), BaseException):
+        problem = problem.inner_exception  # type: ignore[attr-defined]
+    return problem
+
+
+def load_package(package: str) -> Callable[..., Any]:
+    """Load a package; raises StageError of kind ``load_error``."""
+    note("load")
+    try:
+        loaded: Callable[..., Any] = torch._inductor.aoti_load_package(package)
+        return loaded
+    except Exception as problem:
+        raise StageError(failure_of(problem, "load_error", "load")) from problem
+
+
+def compile_jit(
+    ep: torch.export.ExportedProgram, config: Mapping[str, Any], flat_examples: Sequence[Any]
+) -> Compiled:
+    """Compile the graph that AOTI would generate code for just in time, with Inductor's Python wrapper.
+
+    The graph passes, decompositions and kernels are those of AOTI; the C++ wrapper and the package, which
+    cost six times as much as all the rest, are not made. The call takes and gives flat values.
+    """
+    captured: dict[str, Any] = {}
+
+    def inner(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], **kwargs: Any) -> Any:
+        kwargs.pop("extern_node_serializer", None)
+        kwargs["cpp_wrapper"] = False
+        with V.set_aot_compilation(False), inductor_config.patch(cpp_wrapper=False, fx_graph_cache=False):
+            captured["call"] = compile_fx_module.compile_fx_inner(gm, example_inputs, **kwargs)
+        raise _Stop
+
+    gm = ep.module(check_guards=False)
+    note("lower")
+    try:
+        flat, options = compile_fx_module._aoti_flatten_inputs(
+            gm, ep.example_inputs[0], ep.example_inputs[1], options=_options(config)
+        )
+        from torch._export.utils import _compiling_state_context
+
+        with _compiling_state_context(), torch.no_grad():
+            compile_fx_module.compile_fx_aot(gm, flat, inner_compile=inner, config_patches=options)
+    except _Stop:
+        pass
+    except Exception as problem:
+        cxx = isinstance(_inner(problem), CppCompileError)
+        kind, stage = ("cxx_error", "cxx") if cxx else ("compile_error", "lower")
+        raise StageError(failure_of(problem, kind, stage)) from problem
+    call = captured["call"]
+
+    def run(values: Sequence[Any]) -> Sequence[Any]:
+        with torch.no_grad():
+            out: Sequence[Any] = call([value for value in values if isinstance(value, torch.Tensor)])
+        return out
+
+    return Compiled(run)

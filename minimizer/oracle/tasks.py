@@ -1,0 +1,287 @@
+"""What workers can be asked to do. Each function is one task of `sandbox.Worker.call`.
+
+A worker that judges inputs keeps one session open; a worker that judges a candidate does all of it, from
+source to verdict, and is thrown away.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from minimizer.build import Store, describe, make_tensor
+from minimizer.case import Case, Stored, Value
+from minimizer.oracle import stages
+from minimizer.oracle.requests import Observation, TargetInfo, TargetRequest
+from minimizer.oracle.session import RNG_SEED, Session
+from minimizer.oracle.subjects import FileSubject, ProgramSubject
+from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.sandbox.worker import note
+from minimizer.targets import model_file
+from minimizer.tensor_code import tensor_code
+from minimizer.tracing import Untranslatable, program_from_export, skeleton
+
+
+_session: Session | None = None
+_subject: FileSubject | None = None
+
+
+def warm_threads() -> None:
+    """Undo the zygote's single thread."""
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+
+
+def open_target(request: TargetRequest) -> TargetInfo:
+    """Import the model file, run it in eager, export and translate it; keeps a session open.
+
+    Raises model_file.Unusable with a one-line reason.
+    """
+    global _session, _subject
+    warm_threads()
+    note("import")
+    target = model_file.load(Path(request.path), model=request.model, inputs=request.inputs)
+    store = Store(request.store)
+    model = target.get_model()
+    _subject = FileSubject(target, model, store)
+    first = not (store.folder / "initial_state.pt").exists()
+    if first:
+        _subject.save_state()
+    else:
+        _subject.load_state()
+    config = {**target.config, **dict(request.config)}
+    _session = Session(_subject, config)
+    note("eager")
+    model_file.run_eager(target, _subject.module())
+    _session.notice_state(_clones(_subject.flat))
+    note("export")
+    ep = _session.ep
+    tensors = [leaf for leaf in _subject.flat if isinstance(leaf, torch.Tensor)]
+    untranslatable = ""
+    try:
+        program = program_from_export(ep, store, model_file.dim_names(target, ep))
+    except Untranslatable as problem:
+        untranslatable = str(problem)
+        program = skeleton(ep)
+    examples = tuple(
+        describe(t, Stored(store.put(f"example_{k}", t) if first else f"example_{k}"))
+        for k, t in enumerate(tensors)
+    )
+    devices = sorted({str(t.device) for t in [*tensors, *model.state_dict().values()] if isinstance(t, torch.Tensor)})
+    return TargetInfo(
+        program=program,
+        untranslatable=untranslatable,
+        examples=examples,
+        config=tuple(config.items()),
+        calls=2 if _session.stateful else 1,
+        files=model_file.siblings(target),
+        devices=tuple(devices),
+        versions=versions(),
+    )
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """What everything here ran with. Nothing that names the machine or its user."""
+    gcc = subprocess.run([os.environ.get("CXX", "g++"), "--version"], capture_output=True, text=True, check=False)
+    return (
+        ("torch", torch.__version__),
+        ("python", platform.python_version()),
+        ("compiler", gcc.stdout.splitlines()[0] if gcc.stdout else "unknown"),
+        ("cpu", torch.backends.cpu.get_cpu_capability()),
+        ("os", platform.platform()),
+    )
+
+
+def _clones(flat: Sequence[Any]) -> list[Any]:
+    return [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in flat]
+
+
+def compile_target(package: str, level: str = "full") -> Failure | None:
+    """Compile the open target into `package`; the failure when it cannot be."""
+    assert _session is not None
+    try:
+        _session.compile(level, package)
+    except stages.StageError as problem:
+        return problem.failure
+    return None
+
+
+def generated_code(package: str) -> str:
+    """The C++ text inside a package."""
+    with zipfile.ZipFile(package) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".cpp")]
+        return "\n".join(archive.read(name).decode(errors="replace") for name in names)
+
+
+def load_target(package: str) -> Failure | None:
+    """Load a package for the open target; the failure when it cannot be."""
+    assert _session is not None
+    try:
+        _session.load(package)
+    except stages.StageError as problem:
+        return problem.failure
+    return None
+
+
+def judge_inputs(values: Sequence[Value], store: str, calls: int, run_anyway: bool = True) -> Verdict:
+    """Judge one set of inputs of the open target."""
+    assert _session is not None and _subject is not None
+    try:
+        tensors = [make_tensor(value, Store(store)) for value in values]
+    except RuntimeError as problem:
+        return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
+    return _session.judge(_subject.with_tensors(tensors), calls, run_anyway=run_anyway)
+
+
+def check_guards(values: Sequence[Value], store: str) -> str:
+    """Why the exported program refuses these inputs; empty when it does not. Runs nothing compiled."""
+    assert _session is not None and _subject is not None
+    tensors = [make_tensor(value, Store(store)) for value in values]
+    return _session.guards_reject(_subject.with_tensors(tensors))
+
+
+def eager_problem(values: Sequence[Value], store: str) -> str:
+    """What eager says against these inputs; empty when it runs."""
+    assert _session is not None and _subject is not None
+    tensors = [make_tensor(value, Store(store)) for value in values]
+    return _session.eager_problem(_subject.with_tensors(tensors))
+
+
+def person_inputs(request: TargetRequest, name: str) -> list[Value] | str:
+    """The inputs that the person saw failing: a function or attribute of the model file, or a tensor file.
+
+    Returns their values, or in words why they do not fit the model's arguments.
+    """
+    assert _subject is not None
+    store = Store(request.store)
+    given = getattr(_subject.target.module, name, None)
+    if given is None:
+        path = Path(name)
+        if not path.exists():
+            raise model_file.Unusable(
+                f"--check-inputs {name}: neither a function of {Path(request.path).name} nor a file"
+            )
+        given = _read_tensors(path)
+    if callable(given):
+        given = given()
+    args: tuple[Any, ...] = (given,) if isinstance(given, torch.Tensor) else tuple(given)
+    kwargs = _subject.target.kwargs
+    if len(args) == 2 and isinstance(args[0], tuple) and isinstance(args[1], dict) and len(_subject.target.args) != 2:
+        args, kwargs = args
+    flat, spec = pytree.tree_flatten((args, kwargs))
+    if spec != _subject.spec:
+        want, got = len(_subject.flat), len(flat)
+        if want != got:
+            return f"the program takes {want} inputs, {got} were given"
+        return "the inputs are nested in another way than the example inputs"
+    for k, (leaf, example) in enumerate(zip(flat, _subject.flat)):
+        if isinstance(leaf, torch.Tensor) != isinstance(example, torch.Tensor):
+            return f"input {k} is a {type(leaf).__name__}, expected a {type(example).__name__}"
+        if not isinstance(leaf, torch.Tensor) and leaf != example:
+            return f"input {k} is {leaf!r}, but {example!r} was baked into the program when it was exported"
+    values = []
+    for k, leaf in enumerate(leaf for leaf in flat if isinstance(leaf, torch.Tensor)):
+        if leaf.device.type == "meta":
+            shape = tuple(leaf.shape)
+            values.append(describe(leaf, Stored("")) if shape else describe(leaf, Stored("")))
+        else:
+            values.append(describe(leaf, Stored(store.put(f"given_{k}", leaf))))
+    return values
+
+
+def _read_tensors(path: Path) -> Any:
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return tuple(load_file(path).values())
+        return torch.load(path, weights_only=True)
+    except Exception as problem:
+        raise model_file.Unusable(
+            f"--check-inputs {path.name} cannot be read as tensors: {type(problem).__name__}; "
+            "save them with torch.save(inputs, FILE)"
+        ) from problem
+
+
+def register_operators(files: Sequence[str]) -> None:
+    """Import the files that register custom operators."""
+    for file in files:
+        model_file.import_file(Path(file))
+
+
+def judge_case(case: Case, store: str, package: str, level: str) -> Verdict:
+    """Judge a candidate from its source: export, compile up to `level`, and run where that level can.
+
+    At the levels ``lower`` and ``kernel`` nothing runs: a candidate that compiles so far passes.
+    """
+    warm_threads()
+    try:
+        register_operators(case.settings.modules)
+        subject = ProgramSubject(case.program, Store(store))
+        session = Session(subject, dict(case.settings.config))
+        note("eager")
+        flat = [make_tensor(value, Store(store)) for value in case.values]
+        eager_problem = session.eager_problem(flat)
+    except Exception as problem:  # noqa: BLE001 (a candidate that cannot be built means nothing)
+        return Verdict("invalid", reason=f"cannot be built: {type(problem).__name__}: {problem}"[:500])
+    if eager_problem and level in ("lower", "kernel"):
+        return Verdict("invalid", reason=f"eager raises {eager_problem}"[:500])
+    if case.settings.calls > 1:
+        session.notice_state(flat)
+    try:
+        session.ep  # noqa: B018 (exports)
+    except stages.StageError as problem:
+        return Verdict("invalid", reason=f"cannot be exported: {problem.failure.message}"[:500])
+    compiles = int(level != "lower")
+    try:
+        session.compile(level, package)
+    except stages.StageError as problem:
+        if eager_problem:
+            return Verdict("invalid", reason=f"eager raises {eager_problem}"[:500], compiles=compiles)
+        return Verdict("fail", problem.failure, compiles=compiles)
+    if level in ("lower", "kernel"):
+        return Verdict("pass", compiles=compiles)
+    return replace(session.judge(flat, case.settings.calls), compiles=compiles)
+
+
+def observe(case: Case, store: str, prefix: str) -> list[Observation]:
+    """Run the program in eager and store every tensor that it makes, as it was at that moment."""
+    warm_threads()
+    register_operators(case.settings.modules)
+    tensors = Store(store)
+    seen: list[Observation] = []
+
+    def watch(name: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+            seen.append(Observation(name, describe(value, Stored(tensors.put(f"{prefix}{name}", value)))))
+
+    subject = ProgramSubject(case.program, tensors)
+    torch.manual_seed(RNG_SEED)
+    subject.watch([make_tensor(value, tensors) for value in case.values], watch)
+    return seen
+
+
+def tensors_as_code(values: Sequence[Value], store: str, budget: int) -> list[str | None]:
+    """For each value, a short expression that builds exactly its tensor; None when there is none.
+
+    `budget` is the largest number of elements that may be written out.
+    """
+    return [tensor_code(value, Store(store), budget) for value in values]
+
+
+def save_tensors(values: Sequence[tuple[str, Value]], store: str, file: str) -> None:
+    """Write named tensors to one file that ``torch.load(weights_only=True)`` opens."""
+    torch.save({name: make_tensor(value, Store(store)) for name, value in values}, file)
+
+
+def describe_stored(names: Sequence[str], store: str) -> list[Value]:
+    """The values of stored tensors."""
+    return [describe(Store(store).get(name), Stored(name)) for name in names]

@@ -1,0 +1,235 @@
+"""A Python file that gives a model and example inputs.
+
+The file belongs to a stranger: it may exit, print, change directory or close stdout. It is imported in a
+worker only, with every random generator seeded first, so that all workers see the same model.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+MODULE = "aoti_minimize_target"
+
+
+class Unusable(Exception):
+    """The target cannot be judged; the message says in one line what to do."""
+
+
+@dataclass
+class ModelFile:
+    """What a model file gives."""
+
+    path: Path
+    module: ModuleType
+    get_model: Callable[[], torch.nn.Module]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    dynamic_shapes: Any = None
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a file with its folder on the path, as ``python FILE`` would. Raises Unusable."""
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(MODULE, path)
+    if spec is None or spec.loader is None:
+        raise Unusable(f"{path.name} is not a Python file; give a .py file with get_model() in it")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE] = module
+    seed_everything()
+    try:
+        spec.loader.exec_module(module)
+    except SystemExit as problem:
+        raise Unusable(f"{path.name} calls sys.exit({problem.code}) when imported; remove that") from None
+    except SyntaxError as problem:
+        raise Unusable(f"{path.name}:{problem.lineno}: {problem.msg}; fix the syntax error") from None
+    except ModuleNotFoundError as problem:
+        raise Unusable(f"{path.name} needs the module {problem.name!r}; install it or fix the import") from None
+    except Exception as problem:
+        raise Unusable(f"{path.name} cannot be imported: {_one_line(problem)}") from problem
+    return module
+
+
+def seed_everything() -> None:
+    """Seed every generator that a model may draw its weights from."""
+    random.seed(0)
+    torch.manual_seed(0)
+
+
+def _one_line(problem: BaseException) -> str:
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return f"{type(problem).__name__}: {lines[0][:300]}" if lines else type(problem).__name__
+
+
+def load(path: Path, *, model: str = "", inputs: str = "") -> ModelFile:
+    """Read a model file. `model` and `inputs` name other functions or attributes than the usual ones.
+
+    Raises Unusable with a one-line reason.
+    """
+    module = import_file(path)
+    get_model = _giver(module, path, "get_model", "model", model, "a torch.nn.Module", "--model NAME")
+    get_inputs = _giver(
+        module, path, "get_example_inputs", "example_inputs", inputs, "a tuple of inputs", "--inputs NAME"
+    )
+    seed_everything()
+    found = _call(get_model, path)
+    if not isinstance(found, torch.nn.Module):
+        raise Unusable(
+            f"{path.name}: the model is a {type(found).__name__}, not a torch.nn.Module; "
+            "return the module from get_model()"
+        )
+    args = _call(get_inputs, path)
+    if isinstance(args, torch.Tensor):
+        args = (args,)
+    if isinstance(args, list):
+        args = tuple(args)
+    if not isinstance(args, tuple):
+        raise Unusable(
+            f"{path.name}: example inputs are a {type(args).__name__}; return a tuple of the model's arguments"
+        )
+    kwargs = _optional(module, path, "get_example_kwargs", "example_kwargs") or {}
+    dynamic = _optional(module, path, "get_dynamic_shapes", "dynamic_shapes")
+    config = _optional(module, path, "get_inductor_configs", "inductor_configs") or {}
+    for name, value in (("example kwargs", kwargs), ("inductor configs", config)):
+        if not isinstance(value, dict):
+            raise Unusable(f"{path.name}: {name} are a {type(value).__name__}; return a dict")
+
+    def fresh() -> torch.nn.Module:
+        seed_everything()
+        made: torch.nn.Module = _call(get_model, path)
+        return made
+
+    return ModelFile(path, module, fresh, args, dict(kwargs), dynamic, dict(config))
+
+
+def _giver(
+    module: ModuleType, path: Path, function: str, attribute: str, named: str, what: str, option: str
+) -> Callable[[], Any]:
+    for name in [named] if named else [function, attribute]:
+        found = getattr(module, name, None)
+        if isinstance(found, type) and issubclass(found, torch.nn.Module):
+            return found
+        if inspect.isroutine(found):
+            return found
+        if found is not None:
+            return lambda: found
+    if named:
+        raise Unusable(f"{path.name} has no {named!r}; {option} must name a function or attribute of the file")
+    raise Unusable(f"{path.name} has no {function}(); define it to return {what}, or use {option}")
+
+
+def _optional(module: ModuleType, path: Path, function: str, attribute: str) -> Any:
+    found = getattr(module, function, None)
+    if callable(found):
+        return _call(found, path)
+    return getattr(module, attribute, None)
+
+
+def _call(function: Callable[[], Any], path: Path) -> Any:
+    name = getattr(function, "__name__", "the model")
+    try:
+        return function()
+    except SystemExit as problem:
+        raise Unusable(f"{path.name}: {name}() calls sys.exit({problem.code}); remove that") from None
+    except Exception as problem:
+        raise Unusable(f"{path.name}: {name}() raises {_one_line(problem)}") from problem
+
+
+def run_eager(target: ModelFile, model: torch.nn.Module) -> Any:
+    """Call the model on copies of its example inputs. Raises Unusable when eager itself raises."""
+    args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.clone(), (target.args, target.kwargs))
+    try:
+        with torch.no_grad():
+            return model(*args, **kwargs)
+    except Exception as problem:
+        raise Unusable(
+            f"{target.path.name}: the model raises on its own example inputs, without any compiler: "
+            f"{_one_line(problem)}"
+        ) from problem
+
+
+def export(target: ModelFile, model: torch.nn.Module) -> torch.export.ExportedProgram:
+    """Export the model. Raises Unusable when it cannot be exported."""
+    try:
+        with torch.no_grad():
+            return torch.export.export(
+                model, target.args, target.kwargs or None, dynamic_shapes=target.dynamic_shapes
+            )
+    except Exception as problem:
+        raise Unusable(
+            f"{target.path.name} cannot be exported: {_one_line(problem)}; make torch.export.export() work "
+            "on the model, its example inputs and its dynamic shapes first"
+        ) from problem
+
+
+def siblings(target: ModelFile) -> tuple[str, ...]:
+    """The target's own Python files: itself and what it imports from its folder."""
+    folder = target.path.parent.resolve()
+    found = [target.path.resolve()]
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and Path(file).resolve().is_relative_to(folder) and "site-packages" not in file:
+            found.append(Path(file).resolve())
+    return tuple(str(path) for path in dict.fromkeys(found))
+
+
+def dim_names(target: ModelFile, ep: torch.export.ExportedProgram) -> dict[str, str]:
+    """The person's own ``Dim`` names for the symbols of the exported program."""
+    names: dict[str, str] = {}
+    shapes = [n.meta["val"].shape for n in ep.graph.nodes if n.name in ep.graph_signature.user_inputs
+              and isinstance(n.meta.get("val"), torch.Tensor)]
+    specs = _specs_of_tensors(target)
+    if len(specs) != len(shapes):
+        return names
+    for shape, spec in zip(shapes, specs):
+        items = spec.items() if isinstance(spec, dict) else enumerate(spec or ())
+        for dim, entry in items:
+            name = getattr(entry, "__name__", None)
+            if name is None or not isinstance(dim, int) or dim >= len(shape):
+                continue
+            symbol = str(shape[dim])
+            if symbol.isidentifier() and str(name).isidentifier():
+                names.setdefault(symbol, str(name))
+    return names
+
+
+def _specs_of_tensors(target: ModelFile) -> list[Any]:
+    """The dynamic shape of each tensor among the flat inputs; [] when the structures do not match."""
+    spec = target.dynamic_shapes
+    if spec is None:
+        return []
+    try:
+        signature = inspect.signature(target.get_model().forward)
+        bound = signature.bind(*target.args, **target.kwargs).arguments
+    except (TypeError, ValueError):
+        return []
+    if isinstance(spec, dict):
+        pairs = [(bound[key], spec.get(key)) for key in bound]
+    else:
+        pairs = list(zip([*target.args, *target.kwargs.values()], spec))
+    found: list[Any] = []
+
+    def visit(value: Any, entry: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            found.append(entry)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                visit(item, entry.get(key) if isinstance(entry, dict) else None)
+        elif isinstance(value, (list, tuple)):
+            for k, item in enumerate(value):
+                visit(item, entry[k] if isinstance(entry, (list, tuple)) and k < len(entry) else None)
+
+    for value, entry in pairs:
+        visit(value, entry)
+    return found
