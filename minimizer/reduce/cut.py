@@ -27,6 +27,7 @@ from minimizer.program import (
     map_args,
     prune,
     references,
+    sym_symbols,
 )
 from minimizer.reduce.dims import (
     Observations,
@@ -38,8 +39,20 @@ from minimizer.reduce.dims import (
     settle,
     size_carriers,
 )
+from minimizer.symbolic import Size, is_symbol
 
-__all__ = ["Observations", "Observed", "finish", "keep", "rewire", "slice_outputs", "units"]
+__all__ = [
+    "Observations",
+    "Observed",
+    "finish",
+    "keep",
+    "rereading",
+    "reread",
+    "rewire",
+    "slice_outputs",
+    "substitute_refs",
+    "units",
+]
 
 GETITEM = "operator.getitem"
 
@@ -117,10 +130,13 @@ def slice_outputs(case: Case, outputs: Collection[str], observed: Observations) 
 
 def rewire(case: Case, old: str, new: str, observed: Observations) -> Case | None:
     """The case in which whoever read `old` reads the earlier value `new`; what is then dead goes."""
-    nodes = (n for n in case.program.nodes if n.name != old)
-    program = replace(case.program, nodes=tuple(_rereading(n, {old: Ref(new)}) for n in nodes))
-    output = substitute_refs(program.output, {old: Ref(new)})
-    return finish(case, prune(replace(program, output=output)), observed)
+    return finish(case, prune(rereading(case.program, {old: Ref(new)})), observed)
+
+
+def rereading(program: Program, new: Mapping[str, Arg]) -> Program:
+    """The program in which other values are read in the place of some calls, which are gone."""
+    nodes = tuple(reread(n, new) for n in program.nodes if n.name not in new)
+    return replace(program, nodes=nodes, output=substitute_refs(program.output, new))
 
 
 def substitute_refs(arg: Arg, new: Mapping[str, Arg]) -> Arg:
@@ -128,7 +144,8 @@ def substitute_refs(arg: Arg, new: Mapping[str, Arg]) -> Arg:
     return map_args(arg, lambda leaf: new.get(leaf.name, leaf) if isinstance(leaf, Ref) else leaf)
 
 
-def _rereading(node: Node, new: Mapping[str, Arg]) -> Node:
+def reread(node: Node, new: Mapping[str, Arg]) -> Node:
+    """A call with the values that it reads replaced."""
     kwargs = tuple((key, substitute_refs(value, new)) for key, value in node.kwargs)
     return replace(node, args=substitute_refs(node.args, new), kwargs=kwargs)
 
@@ -150,9 +167,23 @@ def _kept_nodes(program: Program, names: frozenset[str]) -> tuple[Node, ...]:
             chosen.add(n.name)
     read = {name for n in program.nodes for name in n.inputs} | set(program.outputs)
     kept = [n for n in program.nodes if n.name in chosen and (n.target != GETITEM or n.name in read)]
-    at_hand = {n.name for n in kept if not _is_assertion(n)}
-    at_hand |= {name for n in kept if not _is_assertion(n) for name in n.inputs}
-    return tuple(n for n in kept if not _is_assertion(n) or set(n.inputs) <= at_hand)
+    calls = [n for n in kept if not _is_assertion(n)]
+    at_hand = {n.name for n in calls}.union(*(n.inputs for n in calls))
+    sizes = _sizes_of(r.meta for r in named(program) if r.name in at_hand)
+    sizes |= frozenset().union(*(sym_symbols((n.args, tuple(n.kwargs))) for n in calls), frozenset())
+
+    def stays(n: Node) -> bool:
+        return set(n.inputs) <= at_hand and sym_symbols((n.args, tuple(n.kwargs))) <= sizes
+
+    return tuple(n for n in kept if not _is_assertion(n) or stays(n))
+
+
+def _sizes_of(metas: Iterable[Meta]) -> frozenset[str]:
+    """The symbols that values of these kinds give: those that stand alone in a dim or are a scalar result."""
+    found: list[Size] = []
+    for leaf in leaves(tuple(metas)):
+        found += leaf.shape if isinstance(leaf, TensorMeta) else [leaf.expr] if isinstance(leaf, Sym) else []
+    return frozenset(str(size) for size in found if is_symbol(size))
 
 
 def _items_for_tuples(nodes: tuple[Node, ...], program: Program) -> tuple[tuple[Node, ...], Arg]:

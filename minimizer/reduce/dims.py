@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from operator import gt
 from typing import Any
 
-from minimizer.case import Case, Literal, Stored, Value
+from minimizer.case import Case, Literal, Stored, Value, contiguous_stride
 from minimizer.program import Input, Node, Program, State, Sym, Symbol, TensorMeta, map_args
 from minimizer.source import missing_symbols
 from minimizer.symbolic import Size, evaluate, free_symbols, is_symbol, substitute
@@ -135,6 +135,17 @@ def contiguous(shape: tuple[Size, ...]) -> tuple[Size, ...]:
             text = size if is_symbol(size) else f"({size})"
             names = f"{text}*{names}" if names else text
     return tuple(reversed(strides))
+
+
+def is_contiguous(meta: TensorMeta) -> bool:
+    """Whether the strides are row-major whatever the symbols' sizes; strides of static dims of 1 are free."""
+    names = sorted(meta.symbols.union(*(free_symbols(size) for size in meta.stride)))
+    trial = {name: 101 + 10 * k for k, name in enumerate(names)}
+    shape, stride = evaluate_all(meta.shape, trial), evaluate_all(meta.stride, trial)
+    if shape is None or stride is None:
+        return meta.stride == contiguous(meta.shape)
+    plain = contiguous_stride(shape)
+    return all(size == 1 or a == b for size, a, b in zip(shape, stride, plain, strict=True))
 
 
 class _Replace(ast.NodeTransformer):

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from minimizer.case import Case
+from minimizer.reduce import argument_passes, hoist, setting_passes
 from minimizer.reduce import graph_passes as graph
+from minimizer.reduce import input_passes as inputs
 from minimizer.reduce.cut import Observations
 from minimizer.reduce.proposals import Proposals
 
@@ -38,5 +40,15 @@ PASSES: tuple[Pass, ...] = (
     Pass("subset", "keep the few calls that matter, far apart as they may be", graph.subset, coarse=True),
     Pass("cut-one", "drop each call by itself", graph.cut_one),
     Pass("bypass", "read a call's operand in place of its result", graph.bypass),
+    Pass("hoist", "a branch or body in place of its higher-order operator", hoist.hoist),
     Pass("outputs-plain", "return one value, or a plain tuple", graph.plain_outputs),
+    Pass("inputs-flat", "pass the inputs one by one", inputs.flat_inputs),
+    Pass("merge-inputs", "one input in place of two that look alike", inputs.merge_inputs),
+    Pass("settings", "settings back to their defaults", setting_passes.default_settings),
+    Pass("static-dims", "fewer dynamic sizes; the last one stays", inputs.static_dims),
+    Pass("drop-arguments", "fewer arguments, plainer constants", argument_passes.plain_arguments),
+    Pass("sizes", "smaller sizes", inputs.smaller_sizes),
+    Pass("strides", "contiguous inputs", inputs.plain_strides),
+    Pass("values", "zeros, ones or ordinary numbers as input", inputs.plain_values),
+    Pass("elements", "single elements zero or one", inputs.plain_elements),
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from minimizer.case import Case, Literal, Stored, Value
 from minimizer.program import Program, Tree, leaves
-from minimizer.reduce.dims import contiguous
+from minimizer.reduce.dims import is_contiguous
 from minimizer.symbolic import free_symbols
 from strategies.values import KINDS, Fill
 
@@ -35,7 +35,8 @@ def size_key(case: Case) -> SizeKey:
         _argument_count(program),
         sum(scalar_cost(leaf) for leaf in _scalars(program)),
         sum(value.numel for value in case.values),
-        sum(i.meta.stride != contiguous(i.meta.shape) for i in program.inputs),
+        sum(symbol.hint for symbol in program.symbols),
+        sum(not is_contiguous(i.meta) for i in program.inputs),
         sum(value.stride is not None for value in case.values),
         sum(value_cost(value) for value in case.values),
         len(settings.config) + len(settings.environment),

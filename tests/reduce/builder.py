@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 from minimizer.case import Case, Settings, Value
 from minimizer.program import Input, Node, Program, Ref, State, Symbol, TensorMeta
 from minimizer.reduce.cut import Observations, Observed
-from minimizer.reduce.dims import contiguous, evaluate_all
+from minimizer.reduce.dims import concrete_sizes, contiguous, evaluate_all
+from minimizer.source import module_source, unresolved_references
 from minimizer.symbolic import Size
 from strategies.values import Fill
 
@@ -78,6 +80,21 @@ class Builder:
         return {
             r.name: Observed(r.meta, self.value(r.meta)) for r in records if isinstance(r.meta, TensorMeta)
         }
+
+
+def check(case: Case) -> None:
+    """What every candidate must be: source that a person could run, on values of the promised shapes."""
+    program = case.program
+    assert not unresolved_references(program)
+    ast.parse(module_source(program, {s.name: f"state[{s.name!r}]" for s in program.state}))
+    sizes = concrete_sizes(case, {})
+    known = {s.name: s for s in program.symbols}
+    for i, value in zip(program.inputs, case.values, strict=True):
+        assert i.meta.symbols <= known.keys()
+        shape = evaluate_all(i.meta.shape, sizes)
+        assert shape in (None, value.shape)
+    for name, size in case.sizes.items():
+        assert known[name].low <= size <= (known[name].high or size)
 
 
 def targets(case: Case) -> list[str]:

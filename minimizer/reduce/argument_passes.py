@@ -1,0 +1,60 @@
+"""Passes over the arguments of calls: fewer of them, and constants that a person would have written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from minimizer.case import Case
+from minimizer.program import Node, Program, Ref, Sym, leaves
+from minimizer.reduce.cut import GETITEM, Observations, finish
+from minimizer.reduce.proposals import Proposals
+from minimizer.reduce.size import scalar_cost
+
+
+def plain_arguments(case: Case, observed: Observations) -> Proposals:
+    """Leave keyword and trailing arguments out; make numbers 0, 1 or 2 and switches off."""
+    current = case
+    for name in [n.name for n in reversed(case.program.nodes) if n.is_operator]:
+        again = True
+        while again:
+            again = False
+            for node in _simpler(next(n for n in current.program.nodes if n.name == name)):
+                candidate = finish(current, _with_node(current.program, node), observed)
+                if candidate is not None and (yield candidate):
+                    current, again = candidate, True
+                    break
+
+
+def _with_node(program: Program, node: Node) -> Program:
+    return replace(program, nodes=tuple(node if n.name == node.name else n for n in program.nodes))
+
+
+def _simpler(node: Node) -> Iterator[Node]:
+    if node.target == GETITEM:
+        return
+    for key, value in node.kwargs:
+        if not any(isinstance(leaf, Ref) for leaf in leaves(value)):
+            yield replace(node, kwargs=tuple(pair for pair in node.kwargs if pair[0] != key))
+    if len(node.args) > 1 and (node.args[-1] is None or isinstance(node.args[-1], (bool, int, float))):
+        yield replace(node, args=node.args[:-1])
+    for k, arg in enumerate(node.args):
+        for new in _plainer(arg):
+            yield replace(node, args=(*node.args[:k], new, *node.args[k + 1 :]))
+    for key, value in node.kwargs:
+        for new in _plainer(value):
+            kwargs = tuple((name, new if name == key else old) for name, old in node.kwargs)
+            yield replace(node, kwargs=kwargs)
+
+
+def _plainer(arg: Any) -> Iterator[Any]:
+    """Simpler constants, simplest first; what is simple already, lists and sizes are left alone."""
+    options: tuple[Any, ...] = ()
+    if arg is True:
+        options = (False,)
+    elif isinstance(arg, int) and not isinstance(arg, (bool, Sym)):
+        options = (0, 1, 2) if abs(arg) > 2 else ()
+    elif isinstance(arg, float):
+        options = (0.0, 1.0) if arg not in (0.0, 1.0) else ()
+    yield from (new for new in options if scalar_cost(new) < scalar_cost(arg))

@@ -1,0 +1,42 @@
+"""Passes over how the program is compiled and run.
+
+Whatever is not needed to fail goes back to its default, since each setting left over reads as part of the
+cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from minimizer.case import Case
+from minimizer.reduce.cut import Observations
+from minimizer.reduce.proposals import Proposals
+
+
+def default_settings(case: Case, observed: Observations) -> Proposals:
+    """All settings at their defaults, else each by itself."""
+    settings = case.settings
+    plain = replace(settings, config=(), environment=(), calls=1)
+    if plain != settings and (yield replace(case, settings=plain)):
+        return
+    current, again = case, True
+    while again:
+        again = False
+        for _, candidate in without_each_setting(current):
+            if (yield candidate):
+                current, again = candidate, True
+                break
+
+
+def without_each_setting(case: Case) -> Iterator[tuple[str, Case]]:
+    """Each setting that is not at its default, in words, with the case that leaves it out."""
+    settings = case.settings
+    for key, value in settings.config:
+        rest = tuple(entry for entry in settings.config if entry[0] != key)
+        yield f"{key}={value!r}", replace(case, settings=replace(settings, config=rest))
+    for key, value in settings.environment:
+        left = tuple(entry for entry in settings.environment if entry[0] != key)
+        yield f"{key}={value}", replace(case, settings=replace(settings, environment=left))
+    if settings.calls > 1:
+        yield f"{settings.calls} calls", replace(case, settings=replace(settings, calls=1))

@@ -1,0 +1,219 @@
+"""One cut at a time: what becomes an input, what becomes an output, which sizes survive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from builder import Builder, meta, targets
+
+from minimizer.case import Case, Literal, Stored
+from minimizer.program import Input, Ref, Sym, Symbol, TensorMeta
+from minimizer.reduce.cut import Observed, keep, slice_outputs, units
+from minimizer.source import module_source
+
+BATCH = Symbol("s0", 2, 64, 4)
+
+
+def batch() -> Builder:
+    return Builder(sizes={"s0": 17}, symbols=(BATCH,))
+
+
+def shapes(case: Case | None) -> dict[str, tuple[int | str, ...]]:
+    assert case is not None
+    return {i.name: i.meta.shape for i in case.program.inputs}
+
+
+def test_what_a_kept_call_reads_becomes_an_input_and_what_others_read_an_output() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    a = b.call("relu", x, name="a")
+    c = b.call("neg", a, name="c")
+    d = b.call("add", c, x, name="d")
+    cut = keep(b.case(d), {"c"}, b.observed())
+    assert cut is not None
+    assert cut.program.inputs == (Input("a", meta(("s0", 8))),)
+    assert cut.program.output == Ref("c")
+    assert cut.values[0].shape == (17, 8)
+    gap = keep(b.case(d), {"a", "d"}, b.observed())
+    assert gap is not None
+    assert [i.name for i in gap.program.inputs] == ["x", "c"]
+    assert gap.program.output == (Ref("a"), Ref("d"))
+
+
+def test_keeping_everything_changes_nothing() -> None:
+    b = batch()
+    x, y = b.input("x", ("s0", 8)), b.input("y", ("s0", 8))
+    z = b.call("add", x, y)
+    case = b.case([(z,), x])
+    case = replace(case, program=replace(case.program, args=((x, y),)))
+    assert keep(case, units(case.program), b.observed()) == case
+
+
+def test_a_value_nobody_observed_cannot_be_cut_at() -> None:
+    b = batch()
+    a = b.call("relu", b.input("x", ("s0", 8)), name="a")
+    case = b.case(b.call("neg", a, name="c"))
+    assert keep(case, {"c"}, {}) is None
+
+
+def test_multi_output_calls_are_cut_at_their_items() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    pair = b.call("split", x, 4, name="pair", shape=(meta(("s0", 4)), meta(("s0", 4))))
+    one = b.call("operator.getitem", pair, 0, name="one", shape=("s0", 4))
+    two = b.call("operator.getitem", pair, 1, name="two", shape=("s0", 4))
+    total = b.call("add", one, two, name="total")
+    case = b.case(total)
+    head = keep(case, {"pair"}, b.observed())
+    assert head is not None
+    assert [n.name for n in head.program.nodes] == ["pair", "one", "two"]
+    assert head.program.output == (Ref("one"), Ref("two"))
+    assert list(shapes(keep(case, {"total"}, b.observed()))) == ["one", "two"]
+
+
+def test_a_multi_output_call_returned_whole_is_returned_by_its_first_item() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    y = b.call("relu", x, name="y")
+    pair = b.call("split", y, 4, name="pair", shape=(meta(("s0", 4)), meta(("s0", 4))))
+    assert keep(b.case(pair), {"pair"}, b.observed()) is not None
+    cut = keep(b.case((pair, y)), {"pair"}, b.observed())
+    assert cut is not None
+    assert cut.program.output == Ref("pair_0")
+
+
+def test_mutation_stays_where_it_was() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    copy = b.call("clone", x, name="copy")
+    view = b.call("slice", copy, 1, 0, 4, name="view", shape=("s0", 4))
+    b.call("fill_", view, 0.0, name="filled", mutates=(0,))
+    case = b.case(b.call("relu", copy, name="out"))
+    sliced = slice_outputs(case, ["out"], b.observed())
+    assert sliced is not None
+    assert targets(sliced) == ["clone", "slice", "fill_", "relu"]
+    cut = keep(case, {"copy", "view", "filled"}, b.observed())
+    assert cut is not None
+    assert targets(cut) == ["clone", "slice", "fill_"]
+    assert cut.program.output == Ref("copy")
+    without = keep(case, {"copy", "view", "out"}, b.observed())
+    assert without is not None
+    assert "fill_" not in targets(without)
+
+
+def test_a_size_that_nobody_carries_any_more_gets_a_carrier() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    flat = b.call("view", x, [Sym("8*s0")], name="flat", shape=("8*s0",))
+    two = b.call("relu", flat, name="two")
+    case = b.case(b.call("view", two, [Sym("s0"), 8], name="back", shape=("s0", 8)))
+    cut = keep(case, {"back"}, b.observed())
+    assert shapes(cut) == {"two": ("8*s0",), "size_of_s0": ("s0",)}
+    assert cut is not None
+    assert [v.shape for v in cut.values] == [(136,), (17,)]
+    assert cut.program.symbols == (BATCH,)
+    assert "s0 = size_of_s0.shape[0]" in module_source(cut.program, {})
+    again = keep(cut, {"back"}, b.observed())
+    assert again == cut
+
+
+def test_a_composite_dim_becomes_a_size_of_its_own_and_relations_survive() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    flat = b.call("view", x, [Sym("4*s0"), 2], name="flat", shape=("4*s0", 2))
+    wide = b.call("cat", flat, name="wide", shape=("8*s0", 2))
+    case = b.case((b.call("relu", flat, name="one"), b.call("neg", wide, name="two")))
+    cut = keep(case, {"one", "two"}, b.observed())
+    assert cut is not None
+    assert shapes(cut) == {"flat": ("d0", 2), "wide": ("8 * (d0 // 4)", 2)}
+    assert cut.program.symbols == (Symbol("d0", 8, 256, 16),)
+    assert cut.sizes == {"d0": 68}
+    assert [v.shape for v in cut.values] == [(68, 2), (136, 2)]
+    further = keep(cut, {"two"}, b.observed())
+    assert further is not None
+    assert shapes(further) == {"wide": ("d1", 2)}
+    assert further.sizes == {"d1": 136}
+
+
+def test_a_size_computed_from_data_becomes_an_ordinary_one() -> None:
+    b = Builder(sizes={"u0": 5})
+    x = b.input("x", (8,))
+    found = b.call("nonzero", x, name="found", shape=("u0", 1))
+    picked = b.call("expand", found, [Sym("u0"), 4], name="picked", shape=("u0", 4))
+    case = b.case(picked)
+    cut = keep(case, {"picked"}, b.observed())
+    assert cut is not None
+    assert cut.program.symbols == (Symbol("u0", 2, None, 5),)
+    assert shapes(cut) == {"found": ("u0", 1)}
+
+
+def test_a_number_read_from_a_tensor_is_read_off_a_size_instead() -> None:
+    b = Builder(sizes={"u0": 5})
+    x = b.input("x", (8,), "int64")
+    count = b.call("item", x, name="count", shape=Sym("u0"))
+    ones = b.call("full", [Sym("u0")], 1.0, name="ones", shape=("u0",))
+    case = b.case(b.call("mul.Scalar", ones, count, name="out", shape=("u0",)))
+    whole = keep(case, units(case.program), b.observed())
+    assert whole == case
+    cut = keep(case, {"out"}, b.observed())
+    assert cut is not None
+    assert cut.program.nodes[0].args == (Ref("ones"), Sym("u0"))
+    assert keep(case, {"out"}, {"ones": b.observed()["ones"]}) is not None
+
+
+def test_assertions_bring_no_inputs() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    y = b.call("relu", x, name="y")
+    b.call("aten._assert_tensor_metadata.default", y, name="check", shape=())
+    z = b.call("neg", y, name="z")
+    b.call("aten._assert_scalar.default", Sym("u7 >= 2"), "u7", name="late", shape=())
+    case = b.case(z)
+    near = keep(case, {"check", "late", "z"}, b.observed())
+    assert near is not None
+    assert [n.name for n in near.program.nodes] == ["check", "z"]
+    far = keep(case, {"check", "z"} - {"z"}, b.observed())
+    assert far is None or not far.program.operators
+
+
+def test_state_stays_state_and_unread_state_goes() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    w, v = b.parameter("w", (8, 8)), b.parameter("v", (8, 8))
+    a = b.call("mm", x, w, name="a", shape=("s0", 8))
+    case = b.case(b.call("mm", a, v, name="c", shape=("s0", 8)))
+    cut = keep(case, {"c"}, b.observed())
+    assert cut is not None
+    assert [s.name for s in cut.program.state] == ["v"]
+    assert list(shapes(cut)) == ["a"]
+
+
+def test_a_cut_after_sizes_shrank_takes_the_leading_part_of_what_was_observed() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    a = b.call("relu", x, name="a")
+    case = b.case(b.call("neg", a, name="c"))
+    seen = dict(b.observed())
+    seen["a"] = Observed(seen["a"].meta, replace(seen["a"].value, data=Stored("a.pt")))
+    small = replace(case, values=(replace(case.values[0], shape=(3, 8)),))
+    cut = keep(small, {"c"}, seen)
+    assert cut is not None
+    assert (cut.values[0].shape, cut.values[0].take) == ((3, 8), (3, 8))
+    listed = tuple(range(17 * 8))
+    seen["a"] = Observed(seen["a"].meta, replace(seen["a"].value, data=Literal(listed)))
+    cut = keep(small, {"c"}, seen)
+    assert cut is not None
+    assert cut.values[0].data == Literal(listed[:24])
+
+
+def test_strided_values_stay_strided() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    a = b.call("transpose", x, 0, 1, name="a", shape=TensorMeta("float32", (8, "s0"), (1, 8)))
+    case = b.case(b.call("neg", a, name="c"))
+    seen = dict(b.observed())
+    seen["a"] = Observed(seen["a"].meta, replace(seen["a"].value, stride=(1, 8)))
+    cut = keep(case, {"c"}, seen)
+    assert cut is not None
+    assert cut.program.inputs[0].meta.stride == (1, 8)
+    assert cut.values[0].stride == (1, 8)
