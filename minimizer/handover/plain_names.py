@@ -23,7 +23,7 @@ polar polygamma pow prelu prod quantile rad2deg rand rand_like randint randn ran
 reciprocal relu remainder renorm repeat_interleave reshape resolve_conj resolve_neg rms_norm roll rot90
 round rsqrt rsub scalar_tensor scatter scatter_add scatter_reduce searchsorted select select_scatter selu
 sgn sigmoid sign signbit sin sinc sinh slice_scatter softmax sort split split_with_sizes sqrt square squeeze
-stack std std_mean sub sum swapaxes swapdims t take take_along_dim tan tanh tensor_split tensordot threshold
+stack std std_mean sub sum swapaxes swapdims t take take_along_dim tan tanh tensor_split threshold
 tile topk trace transpose tril tril_indices triu triu_indices trunc unbind unflatten unsqueeze vander var
 var_mean vdot view_as_complex view_as_real vstack where xlogy zeros zeros_like
 """

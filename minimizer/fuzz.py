@@ -1,0 +1,257 @@
+"""Searches the inputs that the contract allows for one on which the compiled program fails.
+
+The examples come first, called twice; then a fixed opening of telling sizes and values; then Hypothesis,
+which draws descriptions (a few integers and choices, never elements), climbs the error ratio and shrinks what
+it finds. The first failure that is bad enough ends the search: a lost error is kept and the search goes on
+for a worse one while there is time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import hypothesis
+from hypothesis import HealthCheck, Phase
+
+from minimizer.case import Value, contiguous_stride
+from minimizer.oracle.verdict import Failure, Severity, Signature, Verdict
+from minimizer.program import Program
+from minimizer.roles import InputRole, input_roles
+from minimizer.symbolic import evaluate
+from strategies import Draw, Role, Symbol, draws, opening
+
+MEMORY = 1 << 28
+"""Bytes of all inputs together, and elements of any one value, that a drawn size may reach."""
+
+SHRINK_JUDGEMENTS = 200
+"""Inputs judged while shrinking; the reducer goes on from there with the graph in hand."""
+
+ROUND = 200
+"""Hypothesis examples per round; each round has a seed of its own."""
+
+_ITEMSIZE = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+
+Judge = Callable[[Sequence[Value], int], Verdict]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A failing set of inputs, called `calls` times."""
+
+    values: tuple[Value, ...]
+    calls: int
+    failure: Failure
+    tried: int
+
+
+@dataclass
+class FuzzReport:
+    """What a search found: the finding to go on with, other findings by signature, and counts."""
+
+    finding: Finding | None = None
+    also: dict[Signature, Finding] = field(default_factory=dict)
+    tried: int = 0
+    invalid: int = 0
+
+
+class _Found(Exception):
+    """Raised inside Hypothesis for an interesting input."""
+
+
+class InputSpace:
+    """The inputs that a program's contract allows, as draws and as values."""
+
+    def __init__(self, program: Program, mined: Sequence[int] = ()) -> None:
+        self.program = program
+        self.symbols = [Symbol(s.name, s.low, s.high, s.hint) for s in program.symbols]
+        self.roles = input_roles(program)
+        hints = {s.name: s.hint for s in program.symbols}
+        self.specs = [
+            (i.meta.dtype, Role(role.kind, _bound(role, hints))) for i, role in zip(program.inputs, self.roles)
+        ]
+        self.mined = tuple(mined)
+
+    def fits(self, sizes: dict[str, int]) -> bool:
+        """Whether every input has a shape at these sizes, and together they fit in memory."""
+        total = 0
+        for i in self.program.inputs:
+            try:
+                shape = [evaluate(size, sizes) for size in i.meta.shape]
+            except (ZeroDivisionError, KeyError):
+                return False
+            if any(size < 0 or size != int(size) for size in shape):
+                return False
+            bits = re.search(r"\d+", i.meta.dtype)
+            total += math.prod(int(size) for size in shape) * _ITEMSIZE.get(bits[0] if bits else "8", 8)
+        return total <= MEMORY
+
+    def values(self, draw: Draw) -> tuple[Value, ...]:
+        """The values that a draw describes, laid out with the exported strides."""
+        sizes = {s.name: s.hint for s in self.symbols} | draw.size_of
+        return tuple(
+            self._value(k, sizes, draw) for k in range(len(self.program.inputs))
+        )
+
+    def _value(self, k: int, sizes: dict[str, int], draw: Draw) -> Value:
+        meta = self.program.inputs[k].meta
+        shape = tuple(int(evaluate(size, sizes)) for size in meta.shape)
+        stride = tuple(int(evaluate(step, sizes)) for step in meta.stride)
+        bound = _bound(self.roles[k], sizes)
+        plain = stride == contiguous_stride(shape)
+        return Value(
+            meta.dtype, shape, draw.fills[k], None if plain else stride, meta.device, bound
+        )
+
+    def opening(self) -> Iterator[Draw]:
+        """The fixed opening moves."""
+        return opening(self.symbols, self.specs, self.mined, self.fits)
+
+    def draws(self) -> hypothesis.strategies.SearchStrategy[Draw]:
+        """Everything else."""
+        return draws(self.symbols, self.specs, self.mined, self.fits)
+
+
+def _bound(role: InputRole, sizes: dict[str, int]) -> int | None:
+    if role.bound is None:
+        return None
+    try:
+        return max(1, int(evaluate(role.bound, sizes)))
+    except (KeyError, ZeroDivisionError):
+        return None
+
+
+def mine_constants(code: str) -> tuple[int, ...]:
+    """Sizes at which generated code may change its way: loop steps, tile sizes, tails.
+
+    Taken from comparisons, steps and integer casts in the C++ text; powers of the vector width among them.
+    """
+    found: dict[int, int] = {}
+    for match in re.finditer(r"(?:<|>=|\+=|%|//|/)\s*(?:static_cast<int64_t>\()?(\d{1,4})L?\b", code):
+        number = int(match[1])
+        if 2 < number <= 4096:
+            found[number] = found.get(number, 0) + 1
+    return tuple(sorted(found, key=lambda n: -found[n])[:8])
+
+
+def search(
+    space: InputSpace,
+    judge: Judge,
+    examples: Sequence[Value],
+    *,
+    seed: int,
+    calls: int,
+    most: int,
+    give_up: Callable[[], bool],
+    settle: Callable[[], bool],
+    progress: Callable[[int], None] = lambda tried: None,
+) -> FuzzReport:
+    """Judge inputs until one fails badly enough.
+
+    `most` bounds the inputs judged; `give_up()` ends the search, `settle()` says when a mild finding is good
+    enough. Deterministic for a seed as far as the judge is.
+    """
+    report = FuzzReport()
+
+    def try_values(values: Sequence[Value], times: int) -> Verdict:
+        verdict = judge(values, times)
+        report.tried += 1
+        report.invalid += verdict.status == "invalid"
+        progress(report.tried)
+        if verdict.failure is not None:
+            signature = verdict.failure.signature
+            if signature not in report.also:
+                report.also[signature] = Finding(tuple(values), times, verdict.failure, report.tried)
+        return verdict
+
+    def over() -> bool:
+        return report.tried >= most or give_up() or (settle() and bool(report.also))
+
+    if decisive(try_values(examples, 2)) is None:
+        for draw in space.opening():
+            if over() or decisive(try_values(space.values(draw), calls)) is not None:
+                break
+        else:
+            _rounds(space, try_values, report, seed, calls, over)
+    ranked = sorted(report.also.values(), key=lambda f: (-f.failure.severity, mild(f.failure), f.tried))
+    report.finding = ranked[0] if ranked else None
+    if report.finding is not None:
+        report.also.pop(report.finding.failure.signature)
+    return report
+
+
+def mild(failure: Failure) -> bool:
+    """Whether a search that found this goes on for something worse."""
+    return failure.severity <= Severity.LOST_ERROR or failure.flavour in ("stride", "type")
+
+
+def decisive(verdict: Verdict) -> Failure | None:
+    """The failure, when it is bad enough to end a search."""
+    failure = verdict.failure
+    return None if failure is None or mild(failure) else failure
+
+
+def _rounds(
+    space: InputSpace,
+    try_values: Callable[[Sequence[Value], int], Verdict],
+    report: FuzzReport,
+    seed: int,
+    calls: int,
+    over: Callable[[], bool],
+) -> None:
+    """Hypothesis rounds, each with its own seed, until one finds something or the search is over."""
+    judged: dict[Draw, Verdict] = {}
+    caught: list[Signature] = []
+    shrinks = 0
+
+    @hypothesis.given(space.draws())
+    def trial(draw: Draw) -> None:
+        nonlocal shrinks
+        if draw not in judged:
+            if over() and not caught:
+                return
+            if caught:
+                shrinks += 1
+                if shrinks > SHRINK_JUDGEMENTS or over():
+                    return
+            judged[draw] = try_values(space.values(draw), calls)
+        verdict = judged[draw]
+        if math.isfinite(verdict.error_ratio):
+            hypothesis.target(min(verdict.error_ratio, 1e6), label="error over tolerance")
+        failure = decisive(verdict)
+        if failure is None or (caught and failure.signature != caught[0]):
+            return
+        if not caught:
+            caught.append(failure.signature)
+        best = report.also[caught[0]]
+        simpler = Finding(space.values(draw), calls, failure, best.tried)
+        if sum(v.numel for v in simpler.values) <= sum(v.numel for v in best.values):
+            report.also[caught[0]] = simpler
+        raise _Found
+
+    for turn in range(1_000_000):
+        if over() or caught:
+            return
+        before = report.tried
+        checked = hypothesis.seed(seed + turn)(
+            hypothesis.settings(
+                max_examples=ROUND,
+                database=None,
+                deadline=None,
+                derandomize=False,
+                phases=(Phase.generate, Phase.target, Phase.shrink),
+                suppress_health_check=list(HealthCheck),
+                print_blob=False,
+                report_multiple_bugs=False,
+            )(trial)
+        )
+        try:
+            checked()
+        except _Found:
+            return
+        except hypothesis.errors.Flaky:
+            return
+        if report.tried == before:
+            return  # nothing new to draw: the space is exhausted

@@ -1,0 +1,102 @@
+"""What a run found out, as data: the source of summary.json and of both reports.
+
+Every field of the summary may be None, which means *not known*; what is not known is left out of the JSON and
+of the report, never filled with a plausible value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from minimizer.handover.scrub import scrub
+from minimizer.program import Program
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What happened when one remaining thing was taken away: ``node relu``, ``passes``."""
+
+    thing: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The fields of summary.json, in order.
+
+    `failing_input` is a list of {shape, stride, dtype, device}; `region` {predicate, sizes_tried,
+    sizes_failing}; `determinism` {runs, failures, rung}; `kernel` {name, language, nodes, sanitizer};
+    `repro_verified` {runs, failures}.
+    """
+
+    status: str | None = None
+    kind: str | None = None
+    stage: str | None = None
+    signature: str | None = None
+    message: str | None = None
+    target: str | None = None
+    nodes_before: int | None = None
+    nodes_after: int | None = None
+    inputs_tried: int | None = None
+    candidates: int | None = None
+    compiles: int | None = None
+    cpu_seconds: float | None = None
+    wall_seconds: float | None = None
+    dynamic_dims_before: int | None = None
+    dynamic_dims_after: int | None = None
+    failing_input: tuple[Mapping[str, Any], ...] | None = None
+    region: Mapping[str, Any] | None = None
+    determinism: Mapping[str, Any] | None = None
+    minimal: bool | None = None
+    cause: str | None = None
+    kernel: Mapping[str, Any] | None = None
+    repro_verified: Mapping[str, Any] | None = None
+    versions: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class RunRecord(Summary):
+    """A summary and what the reports need besides.
+
+    `repro` is the text of repro.py, `kernel_repro` that of kernel_repro.py, `detail` the traceback or the
+    dead process's last output, `program` the reduced one, `ablation` what each other setting gives,
+    `findings` milder failures seen on the way, `inputs` the failing inputs in words, `command` how to
+    repeat the run.
+    """
+
+    title: str = ""
+    repro: str = ""
+    kernel_repro: str = ""
+    detail: str = ""
+    figures: str = ""
+    program: Program | None = None
+    certificate: tuple[Certificate, ...] = ()
+    ablation: tuple[Certificate, ...] = ()
+    findings: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    command: str = ""
+
+
+def summary_json(record: RunRecord) -> dict[str, Any]:
+    """Plain JSON data for summary.json: known fields only, nothing private.
+
+    >>> summary_json(RunRecord(status="none", inputs_tried=412))
+    {'status': 'none', 'inputs_tried': 412}
+    """
+    known = ((f.name, getattr(record, f.name)) for f in fields(Summary))
+    return {name: _plain(value) for name, value in known if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return round(value, 2)
+    return value

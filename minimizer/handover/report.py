@@ -1,0 +1,251 @@
+"""The report as a person would file it: what happens, the repro, the evidence, in the order of an issue form.
+
+It is a draft. Whoever files it should have read it, so it is short where it can be and says plainly what was
+measured and how often; whatever is not known has no section.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from minimizer.handover.record import Certificate, RunRecord
+from minimizer.handover.scrub import scrub
+from minimizer.program import Program, TensorMeta
+
+LIMIT = 60_000
+"""Characters: an issue on GitHub takes 65,536."""
+DRAFT = "> **Draft for a person to read, check and file. Nothing has been sent anywhere.**"
+_LONGEST_DETAIL = 6_000
+_LONGEST_REPRO = 20_000
+_LARGEST_GRAPH = 60
+_KINDS = {
+    "export_error": "torch.export raises on a model that eager runs",
+    "compile_error": "compilation raises on a model that eager runs",
+    "cxx_error": "the generated C++ code does not compile",
+    "load_error": "the compiled package cannot be loaded",
+    "runtime_error": "the compiled model raises where eager does not",
+    "spurious_error": "the compiled model raises where eager does not",
+    "lost_error": "the compiled model returns where eager raises",
+    "missing_check": "the compiled model returns where eager raises",
+    "wrong_metadata": "the compiled model returns another dtype, shape or layout than eager",
+    "wrong_value": "the compiled model returns other values than eager",
+    "lost_mutation": "the compiled model does not update what eager updates",
+    "nondeterministic": "the compiled model returns different values from call to call",
+    "hang": "the compiled model or its compilation does not end",
+    "memory_error": "the compiled model accesses memory that is not its own",
+    "crash": "the process dies in the compiled model",
+}
+
+
+def report_markdown(record: RunRecord) -> str:
+    """The report as Markdown: under `LIMIT` characters, nothing private in it."""
+    repro = _code(_cut(record.repro, _LONGEST_REPRO), "python") if record.repro else ""
+    before = [_what_happens(record)]
+    after = [
+        _section("Failing inputs", _inputs(record)),
+        _section("Error", _error(record)),
+        _section("Kernel", _kernel(record)),
+        _section("Reduction", _reduction(record)),
+        _section("Minimality", _table(record.certificate, "taken away", "then")),
+        _section("With other settings", _table(record.ablation, "setting", "result")),
+        _section("Determinism", _determinism(record)),
+        _section("Also seen", "\n".join(f"- {finding}" for finding in record.findings)),
+        _section("Versions", _versions(record.versions or {})),
+    ]
+    title = scrub(f"# {_line(record.title or _title(record))}")
+    # The repro is code that was run and has no path in it: it is quoted to the letter.
+    parts = [DRAFT, title, *map(scrub, before), _section("Repro", repro), *map(scrub, after)]
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    return text if len(text) < LIMIT else text[: LIMIT - 40].rsplit("\n", 1)[0] + "\n\n(cut: too long)\n"
+
+
+def _title(record: RunRecord) -> str:
+    what = _KINDS.get(record.kind or "", "failure" if record.kind is None else record.kind.replace("_", " "))
+    calls = [node.target.removeprefix("aten.") for node in record.program.operators] if record.program else []
+    return f"[AOTInductor] {what}" + (f": {', '.join(dict.fromkeys(calls[:3]))}" if calls else "")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _section(title: str, body: str) -> str:
+    return f"## {title}\n\n{body}" if body.strip() else ""
+
+
+def _code(text: str, language: str = "") -> str:
+    longest = max((len(ticks) for ticks in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.strip()}\n{fence}"
+
+
+def _cut(text: str, limit: int) -> str:
+    """The first and, mostly, the last lines of a long text."""
+    if len(text) <= limit:
+        return text
+    head, tail = text[: limit // 3].rsplit("\n", 1)[0], text[-(2 * limit) // 3 :].split("\n", 1)[-1]
+    return f"{head}\n[...]\n{tail}"
+
+
+def _what_happens(record: RunRecord) -> str:
+    lines = []
+    if record.kind:
+        what = _KINDS.get(record.kind, record.kind.replace("_", " "))
+        lines.append(
+            f"{what[0].upper()}{what[1:]} (`{record.kind}`{f', stage {record.stage}' if record.stage else ''})."
+        )
+    if record.figures:
+        lines.append(f"{record.figures}.")
+    if record.cause and record.cause not in ("compiler", "unknown"):
+        lines.append(f"Cause: {record.cause}.")
+    if record.message:
+        lines.append(f"`{_line(record.message)[:300].replace('`', chr(39))}`")
+    if record.target:
+        lines.append(f"Found in `{record.target}`.")
+    return _section("What happens", "\n\n".join(lines))
+
+
+def _inputs(record: RunRecord) -> str:
+    lines = [f"- {line}" for line in record.inputs]
+    if not lines:
+        for k, value in enumerate(record.failing_input or ()):
+            lines.append(f"- input {k}: {_described(value)}")
+    region = record.region
+    if region and region.get("predicate"):
+        counted = ""
+        if region.get("sizes_tried") is not None:
+            counted = f" ({region.get('sizes_failing')} of {region['sizes_tried']} sizes tried fail)"
+        lines += ["", f"Fails at: {region['predicate']}{counted}."]
+    return "\n".join(lines)
+
+
+def _described(value: Mapping[str, Any]) -> str:
+    shape = ", ".join(map(str, value.get("shape", ())))
+    parts = [f"{value.get('dtype', 'tensor')}[{shape}]"]
+    if value.get("stride") is not None:
+        parts.append(f"strides ({', '.join(map(str, value['stride']))})")
+    if value.get("device") not in (None, "cpu"):
+        parts.append(f"on {value['device']}")
+    return " ".join(parts)
+
+
+def _error(record: RunRecord) -> str:
+    detail = record.detail.strip()
+    if not detail:
+        return ""
+    return _code(_cut(scrub(detail), _LONGEST_DETAIL))
+
+
+def _kernel(record: RunRecord) -> str:
+    kernel = record.kernel or {}
+    if not kernel:
+        return ""
+    lines = [
+        f"`{kernel.get('name', 'unknown')}`" + (f" ({kernel['language']})" if kernel.get("language") else "")
+    ]
+    if kernel.get("nodes"):
+        lines.append(f"made from {', '.join(f'`{node}`' for node in kernel['nodes'])}")
+    text = ", ".join(lines) + "."
+    if kernel.get("sanitizer"):
+        text += "\n\n" + _code(_cut(scrub(str(kernel["sanitizer"])), _LONGEST_DETAIL // 2))
+    if record.kernel_repro:
+        text += "\n\n" + _details(
+            "The kernel alone", _code(_cut(record.kernel_repro, _LONGEST_REPRO // 2), "python")
+        )
+    return text
+
+
+def _details(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _reduction(record: RunRecord) -> str:
+    parts = []
+    if record.nodes_before is not None and record.nodes_after is not None:
+        parts.append(f"{record.nodes_before} → {record.nodes_after} nodes")
+    if record.dynamic_dims_before is not None and record.dynamic_dims_after is not None:
+        parts.append(f"{record.dynamic_dims_before} → {record.dynamic_dims_after} dynamic dims")
+    counts = (("candidates", "candidates judged"), ("compiles", "compiles"), ("inputs_tried", "inputs tried"))
+    parts += [
+        f"{getattr(record, name)} {words}" for name, words in counts if getattr(record, name) is not None
+    ]
+    if record.wall_seconds is not None:
+        parts.append(f"{record.wall_seconds:.0f} s")
+    text = " · ".join(parts)
+    if record.program is not None and 0 < len(record.program.nodes) <= _LARGEST_GRAPH:
+        text += "\n\n" + mermaid(record.program)
+    return text
+
+
+def _table(rows: Sequence[Certificate], left: str, right: str) -> str:
+    if not rows:
+        return ""
+    lines = [f"| {left} | {right} |", "|---|---|"]
+    shown = rows[:100]
+    lines += [f"| {_cell(row.thing)} | {_cell(row.verdict)} |" for row in shown]
+    if len(rows) > len(shown):
+        lines.append(f"| and {len(rows) - len(shown)} more | |")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return _line(text).replace("|", "\\|")[:200]
+
+
+def _determinism(record: RunRecord) -> str:
+    lines = []
+    found = record.determinism
+    if found and found.get("runs") is not None:
+        rung = f", with {found['rung']}" if found.get("rung") else ""
+        lines.append(f"Fails in {found.get('failures')} of {found['runs']} fresh processes{rung}.")
+    verified = record.repro_verified
+    if verified and verified.get("runs") is not None:
+        lines.append(f"`repro.py` fails in {verified.get('failures')} of {verified['runs']} runs of its own.")
+    if record.command:
+        lines.append(f"Found by `{record.command}`.")
+    return "\n\n".join(lines)
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return _code("\n".join(f"{name}: {value}" for name, value in versions.items())) if versions else ""
+
+
+def mermaid(program: Program) -> str:
+    """The graph as a Mermaid block: inputs, state, calls, outputs, with shapes on the edges.
+
+    GitHub draws it in place.
+    """
+    ids = {record: f"n{k}" for k, record in enumerate(_names(program))}
+    lines = ["```mermaid", "flowchart TD"]
+    lines += [f'    {ids[i.name]}(["{_label(i.name)}: {_meta(i.meta)}"])' for i in program.inputs]
+    lines += [f'    {ids[s.name]}[("{_label(s.name)}: {_meta(s.meta)}")]' for s in program.state]
+    lines += [f'    {ids[n.name]}["{_label(n.target)}"]' for n in program.nodes]
+    lines.append('    out(["output"])')
+    for node in program.nodes:
+        lines += [f"    {_edge(program, name, ids)} {ids[node.name]}" for name in node.inputs if name in ids]
+    lines += [f"    {_edge(program, name, ids)} out" for name in program.outputs if name in ids]
+    return "\n".join([*lines, "```"])
+
+
+def _names(program: Program) -> Iterable[str]:
+    return (
+        *(i.name for i in program.inputs),
+        *(s.name for s in program.state),
+        *(n.name for n in program.nodes),
+    )
+
+
+def _edge(program: Program, name: str, ids: Mapping[str, str]) -> str:
+    meta = program.meta_of(name)
+    known = isinstance(meta, TensorMeta) and any(n.name == name for n in program.nodes)
+    return f'{ids[name]} -->|"{_meta(meta)}"|' if known else f"{ids[name]} -->"
+
+
+def _meta(meta: TensorMeta) -> str:
+    return f"{meta.dtype}({', '.join(str(size) for size in meta.shape)})"
+
+
+def _label(text: str) -> str:
+    return re.sub(r"[^\w. +*/()-]", "_", text).removesuffix(".default")

@@ -1,0 +1,200 @@
+"""The caller's side of judging: workers, time limits, and what a worker's death means.
+
+A death in the stage where compiled code runs is the failure itself; a death anywhere else is not the
+compiler's. Inputs go to one long-lived worker, so a judgement costs a message; when it dies, the input that
+killed it is known and the next worker loads the same package.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from minimizer.case import Case, Value
+from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
+from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, Worker, WorkerLost
+
+OPEN_TIMEOUT = 300.0
+"""Seconds for importing a model file, running it once and exporting it."""
+
+COMPILED_STAGES = ("lower", "cxx", "package", "load", "run")
+"""Stages in which the compiler or its output is at work."""
+
+
+def loss_verdict(lost: WorkerLost) -> Verdict:
+    """What a worker's end says about the input it was judging."""
+    if lost.stage not in COMPILED_STAGES:
+        return Verdict("invalid", reason=f"eager: {lost}")
+    return Verdict("fail", loss_failure(lost))
+
+
+def loss_failure(lost: WorkerLost) -> Failure:
+    """A death as a crash, a silence as a hang."""
+    if isinstance(lost, TimedOut):
+        message = f"no answer within {lost.seconds:.0f} s in stage {lost.stage!r}"
+        return Failure("hang", lost.stage, message, "", lost.output)
+    assert isinstance(lost, Died)
+    last = [line for line in lost.output.splitlines() if line.strip()]
+    reason = next((line for line in last if "what():" in line or "terminate called" in line), "")
+    reason = reason or next((line for line in reversed(last) if "free()" in line or "corrupt" in line), "")
+    message = f"the process ended with {lost.signal}" + (f": {reason.strip()[:300]}" if reason else "")
+    return Failure("crash", lost.stage, message, lost.signal, lost.output)
+
+
+class TargetBench:
+    """Judges inputs of a model file against one compiled package."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        request: TargetRequest,
+        package: Path,
+        environment: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self._sandbox = sandbox
+        self._request = request
+        self._package = package
+        self._environment = environment
+        self._worker: Worker | None = None
+        self._loaded = False
+        self.timeout = 60.0
+        self.workers = 0
+
+    def _fresh(self) -> Worker:
+        self.close()
+        self._worker = self._sandbox.worker(self._environment, directory=Path(self._request.path).parent)
+        self._loaded = False
+        self.workers += 1
+        return self._worker
+
+    def open(self) -> TargetInfo:
+        """Open the target in a fresh worker. Raises TaskError (``Unusable``) and WorkerLost."""
+        worker = self._fresh()
+        info: TargetInfo = worker.call(TASKS + "open_target", self._request, timeout=OPEN_TIMEOUT)
+        return info
+
+    def compile(self, timeout: float) -> Failure | None:
+        """Compile the package; the failure when that fails."""
+        worker = self._ready(load=False)
+        try:
+            failure: Failure | None = worker.call(
+                TASKS + "compile_target", str(self._package), timeout=timeout
+            )
+        except WorkerLost as lost:
+            return loss_failure(lost)
+        self._loaded = failure is None
+        return failure
+
+    def _ready(self, *, load: bool = True) -> Worker:
+        if self._worker is None or not self._worker.alive:
+            self.open()
+        assert self._worker is not None
+        if load and not self._loaded:
+            failure = self._worker.call(TASKS + "load_target", str(self._package), timeout=OPEN_TIMEOUT)
+            if failure is not None:
+                raise LoadFailed(failure)
+            self._loaded = True
+        return self._worker
+
+    def generated_code(self) -> str:
+        """The C++ text of the package."""
+        text: str = self._ready(load=False).call(
+            TASKS + "generated_code", str(self._package), timeout=OPEN_TIMEOUT
+        )
+        return text
+
+    def judge(self, values: Sequence[Value], calls: int = 1) -> Verdict:
+        """Judge one set of inputs, dead and silent workers included."""
+        try:
+            worker = self._ready()
+            started = time.monotonic()
+            verdict: Verdict = worker.call(
+                TASKS + "judge_inputs", tuple(values), self._request.store, calls, timeout=self.timeout
+            )
+        except LoadFailed as problem:
+            return Verdict("fail", problem.failure)
+        except WorkerLost as lost:
+            verdict = loss_verdict(lost)
+            if verdict.failed:
+                rejected = self.guards_reject(values)
+                if rejected:
+                    return Verdict("invalid", reason=f"out of contract: {rejected}")
+                return replace(verdict, reason=self.eager_problem(values))
+            return verdict
+        self.timeout = max(self.timeout, 20 * (time.monotonic() - started))
+        return verdict
+
+    def guards_reject(self, values: Sequence[Value]) -> str:
+        """Why the exported program refuses these inputs; empty when it accepts them."""
+        try:
+            reason: str = self._ready(load=False).call(
+                TASKS + "check_guards", tuple(values), self._request.store, timeout=self.timeout
+            )
+        except WorkerLost as lost:
+            return f"the guards cannot be evaluated: {lost}"
+        return reason
+
+    def eager_problem(self, values: Sequence[Value]) -> str:
+        """What eager says against these inputs; empty when it runs."""
+        try:
+            reason: str = self._ready(load=False).call(
+                TASKS + "eager_problem", tuple(values), self._request.store, timeout=self.timeout
+            )
+        except WorkerLost as lost:
+            return str(lost)
+        return reason
+
+    def person_inputs(self, name: str) -> list[Value] | str:
+        """The inputs that a person named, or why they do not fit. Raises TaskError (``Unusable``)."""
+        answer: list[Value] | str = self._ready(load=False).call(
+            TASKS + "person_inputs", self._request, name, timeout=OPEN_TIMEOUT
+        )
+        return answer
+
+    def close(self) -> None:
+        """End the worker."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+        self._loaded = False
+
+
+class LoadFailed(Exception):
+    """The package was compiled and cannot be loaded."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class CaseBench:
+    """Judges candidates, each in a process of its own, from source to verdict."""
+
+    def __init__(self, sandbox: Sandbox, store: Path) -> None:
+        self._sandbox = sandbox
+        self._store = store
+        self._count = 0
+        self.compiles = 0
+        self.timeout = 120.0
+
+    def judge(self, case: Case, level: str = "full") -> Verdict:
+        """Judge a case at a level of `stages.LEVELS`."""
+        self._count += 1
+        worker = self._sandbox.worker(case.settings.environment)
+        package = self._sandbox.scratch / f"candidate-{self._count}.pt2"
+        self.compiles += level != "lower"
+        try:
+            verdict: Verdict = worker.call(
+                TASKS + "judge_case", case, str(self._store), str(package), level, timeout=self.timeout
+            )
+        except WorkerLost as lost:
+            verdict = loss_verdict(lost)
+        except TaskError as problem:
+            verdict = Verdict("invalid", reason=f"cannot be judged: {problem}"[:500])
+        finally:
+            worker.close()
+            package.unlink(missing_ok=True)
+        return verdict
