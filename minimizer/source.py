@@ -35,7 +35,7 @@ from minimizer.program import (
     references,
     sym_symbols,
 )
-from minimizer.symbolic import free_symbols
+from minimizer.symbolic import free_symbols, linear
 
 LONGEST_FOLDED = 64
 _PUBLIC_HIGHER_ORDER = {
@@ -359,10 +359,14 @@ def dynamic_shapes_code(program: Program) -> tuple[list[str], str]:
     used: list[str] = []
 
     def dim(size: str) -> str:
-        if size in ranges:
-            used.append(size)
-            return size
-        return "Dim.AUTO"
+        form = linear(size)
+        if form is None or form[0] not in ranges:
+            return "Dim.AUTO"
+        # A Dim may not be related to an AUTO: a multiple of a size is written as one.
+        name, factor, offset = form
+        used.append(name)
+        times = f"{factor}*{name}" if factor != 1 else name
+        return f"{times} + {offset}" if offset > 0 else f"{times} - {-offset}" if offset else times
 
     def spec(i: Input) -> str:
         dims = [f"{k}: {dim(size)}" for k, size in enumerate(i.meta.shape) if isinstance(size, str)]

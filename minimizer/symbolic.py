@@ -124,7 +124,7 @@ def substitute(size: Size, replacements: Mapping[str, Size]) -> Size:
         return size
 
     class Replace(ast.NodeTransformer):
-        def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 (the name is ast's)
+        def visit_Name(self, node: ast.Name) -> ast.expr:
             if node.id not in replacements:
                 return node
             new = replacements[node.id]
@@ -140,3 +140,24 @@ def substitute(size: Size, replacements: Mapping[str, Size]) -> Size:
 def is_symbol(size: Size) -> bool:
     """Whether the size is one bare symbol."""
     return isinstance(size, str) and isinstance(_parse(size), ast.Name)
+
+
+def linear(expr: str) -> tuple[str, int, int] | None:
+    """``(symbol, factor, offset)`` when the size is ``factor * symbol + offset``, else None.
+
+    >>> linear("4*s0 + 2")
+    ('s0', 4, 2)
+    """
+    names = free_symbols(expr)
+    kinks = (ast.Call, ast.FloorDiv, ast.Mod)
+    if len(names) != 1 or any(isinstance(n, kinks) for n in ast.walk(_parse(expr))):
+        return None
+    (name,) = names
+    try:
+        at = {x: evaluate(expr, {name: x}) for x in (7, 8, 21, 1000)}
+    except (ValueError, ArithmeticError):
+        return None
+    factor = at[8] - at[7]
+    offset = at[7] - 7 * factor
+    exact = all(isinstance(y, int) and y == factor * x + offset for x, y in at.items())
+    return (name, factor, offset) if exact and factor >= 1 else None
