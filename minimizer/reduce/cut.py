@@ -14,6 +14,7 @@ from typing import Any
 
 from minimizer.case import Case, Value, contiguous_stride, with_program
 from minimizer.program import (
+    CHECK,
     Arg,
     Graph,
     Input,
@@ -58,17 +59,19 @@ GETITEM = "operator.getitem"
 
 
 def units(program: Program) -> tuple[str, ...]:
-    """The names of the calls that can be kept or dropped, in order: all but items of multi-output calls."""
-    return tuple(n.name for n in program.nodes if n.target != GETITEM)
+    """The names of the calls that can be kept or dropped, in order.
+
+    Items of multi-output calls go with these, checks of data-dependent sizes with whatever makes the size.
+    """
+    return tuple(n.name for n in program.nodes if n.target not in (GETITEM, CHECK))
 
 
 def keep(case: Case, names: Collection[str], observed: Observations) -> Case | None:
     """The case made of just the named calls, or None where that cannot be expressed.
 
     Parameters and buffers stay what they are, as do inputs that are still read. A call that mutates is kept
-    exactly when it is named. Assertions never bring inputs of their own. The outputs are the kept values that
-    were returned or that a dropped call read, else the last kept tensor; the nested container survives only
-    while all that it held does.
+    exactly when it is named. The outputs are the kept values that were returned or that a dropped call read,
+    else the last kept tensor; the nested container survives only while all that it held does.
 
     With calls ``a = relu(x)``, ``b = neg(a)``, ``c = exp(b)``, keeping ``{"b"}`` gives ``neg`` on an input
     named ``a``, returning ``b``.
@@ -155,10 +158,6 @@ def _plain(names: Iterable[str]) -> Arg:
     return refs[0] if len(refs) == 1 else refs
 
 
-def _is_assertion(node: Node) -> bool:
-    return "._assert" in node.target
-
-
 def _kept_nodes(program: Program, names: frozenset[str]) -> tuple[Node, ...]:
     chosen: set[str] = set()
     for n in program.nodes:
@@ -167,15 +166,16 @@ def _kept_nodes(program: Program, names: frozenset[str]) -> tuple[Node, ...]:
             chosen.add(n.name)
     read = {name for n in program.nodes for name in n.inputs} | set(program.outputs)
     kept = [n for n in program.nodes if n.name in chosen and (n.target != GETITEM or n.name in read)]
-    calls = [n for n in kept if not _is_assertion(n)]
-    at_hand = {n.name for n in calls}.union(*(n.inputs for n in calls))
-    sizes = _sizes_of(r.meta for r in named(program) if r.name in at_hand)
-    sizes |= frozenset().union(*(sym_symbols((n.args, tuple(n.kwargs))) for n in calls), frozenset())
+    here = {n.name for n in kept}
+    read_here = {name for n in kept for name in n.inputs} - here
+    given = _sizes_of(r.meta for r in named(program) if r.name in read_here)
+    made = _sizes_of(n.meta for n in kept) - given
 
-    def stays(n: Node) -> bool:
-        return set(n.inputs) <= at_hand and sym_symbols((n.args, tuple(n.kwargs))) <= sizes
+    def speaks_of_made(n: Node) -> bool:
+        symbols = sym_symbols((n.args, tuple(n.kwargs)))
+        return bool(symbols & made) and symbols <= made | given
 
-    return tuple(n for n in kept if not _is_assertion(n) or stays(n))
+    return tuple(n for n in program.nodes if n.name in here or (n.target == CHECK and speaks_of_made(n)))
 
 
 def _sizes_of(metas: Iterable[Meta]) -> frozenset[str]:
@@ -202,8 +202,7 @@ def _items_for_tuples(nodes: tuple[Node, ...], program: Program) -> tuple[tuple[
 def _outputs(program: Program, nodes: tuple[Node, ...], here: set[str]) -> Arg:
     tensors = [n.name for n in nodes if isinstance(n.meta, TensorMeta)]
     returned = set(program.outputs)
-    dropped = [n for n in program.nodes if n.name not in here]
-    asked = {name for n in dropped if not _is_assertion(n) for name in n.inputs} & set(tensors)
+    asked = {name for n in program.nodes if n.name not in here for name in n.inputs} & set(tensors)
     calls = {n.name for n in program.nodes}
     if returned & calls <= here and returned and asked <= returned:
         return program.output

@@ -1,9 +1,10 @@
 """Which symbols a cut-out program has, and who carries them.
 
-A size is known to a program only where it stands alone in some input's dim. Cutting loses carriers, in two
-ways. A call that still asks for the size (``view(x, [s0, 4])``) is served by one more input of that length
-and no content. A dim that merely is ``4*s0`` needs nobody: it becomes a size of its own, ``d0``, and ``s0``
-is rewritten as ``d0 // 4`` wherever else it is spoken of, so related dims stay related.
+A size is known to a program only where it stands alone in some input's dim. Cutting loses such carriers. A
+call that still asks for the size (``view(x, [s0, 4])``) is served by one more input of that length and no
+content. A dim that merely is ``4*s0`` needs nobody: export takes a multiple of a size that appears nowhere
+else, and related dims stay related. Only what it cannot express so (``s0*s1``, ``s0 // 2``) becomes a size of
+its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from minimizer.case import Case, Literal, Stored, Value, contiguous_stride
 from minimizer.program import Input, Node, Program, State, Sym, Symbol, TensorMeta, map_args
 from minimizer.source import missing_symbols
-from minimizer.symbolic import Size, evaluate, free_symbols, is_symbol, substitute
+from minimizer.symbolic import Size, evaluate, free_symbols, is_symbol, linear, substitute
 from strategies.values import Fill
 
 
@@ -65,26 +66,6 @@ def map_sizes(program: Program, change: Callable[[Size], Size]) -> Program:
 def carried(program: Program) -> frozenset[str]:
     """The symbols that stand alone in some dim of an input."""
     return frozenset(str(size) for i in program.inputs for size in i.meta.shape if is_symbol(size))
-
-
-def linear(expr: str) -> tuple[str, int, int] | None:
-    """``(symbol, factor, offset)`` when the size is ``factor * symbol + offset``, else None.
-
-    >>> linear("4*s0 + 2")
-    ('s0', 4, 2)
-    """
-    names = free_symbols(expr)
-    if len(names) != 1:
-        return None
-    (name,) = names
-    try:
-        at = {x: evaluate(expr, {name: x}) for x in (7, 8, 21, 1000)}
-    except (ValueError, ArithmeticError):
-        return None
-    factor = at[8] - at[7]
-    offset = at[7] - 7 * factor
-    exact = all(isinstance(y, int) and y == factor * x + offset for x, y in at.items())
-    return (name, factor, offset) if exact and factor >= 1 else None
 
 
 def _solved(expr: Size, actual: int) -> dict[str, int]:
@@ -171,6 +152,35 @@ def _replacing(expr: str, name: str, inverse: Mapping[str, Size]) -> Callable[[S
     return change
 
 
+def own_symbol(
+    program: Program, expr: str, known: Mapping[str, Symbol], sizes: Mapping[str, int]
+) -> tuple[Program, Symbol]:
+    """The program in which a composite size is a symbol of its own, and that symbol.
+
+    Other sizes that speak of its symbol follow: where ``4*s0`` becomes ``d0``, ``8*s0`` is ``8 * (d0 // 4)``.
+    """
+    name = _unused_name(program)
+    inverse: dict[str, Size] = {}
+    if form := linear(expr):
+        symbol, factor, offset = form
+        top = f"({name} - {offset})" if offset > 0 else f"({name} + {-offset})" if offset else name
+        inverse[symbol] = f"{top} // {factor}" if factor != 1 else top
+    changed = map_sizes(program, _replacing(expr, name, inverse))
+    return changed, _range_of(expr, name, known, sizes)
+
+
+def _own_strides(meta: TensorMeta, sizes: Mapping[str, int]) -> TensorMeta:
+    """The meta with strides that speak of the shape's own symbols only: export can't tell others."""
+    foreign = [step for step in meta.stride if not free_symbols(step) <= meta.symbols]
+    if not foreign:
+        return meta
+    fixed = evaluate_all(tuple(foreign), sizes)
+    if fixed is None:
+        return replace(meta, stride=contiguous(meta.shape))
+    new: dict[Size, Size] = dict(zip(foreign, fixed, strict=True))
+    return replace(meta, stride=tuple(new.get(step, step) for step in meta.stride))
+
+
 def _range_of(expr: str, name: str, known: Mapping[str, Symbol], sizes: Mapping[str, int]) -> Symbol:
     """The symbol that stands for an expression; monotone expressions are assumed."""
     actual = evaluate_all((expr,), sizes)
@@ -206,9 +216,9 @@ def size_carriers(program: Program, sizes: Mapping[str, int]) -> dict[Input, Val
 
 
 def settle(program: Program, before: Program, sizes: Mapping[str, int]) -> Program:
-    """Give each symbol of the inputs its range, and each dim whose symbols lost their carrier one symbol.
+    """Give each symbol of the inputs its range, and strides and odd dims that lost theirs something else.
 
-    `before` is the program that this one was cut from: a composite dim that stood there uncarried stays.
+    `before` is the program that this one was cut from: an odd dim that stood there uncarried stays.
     """
     old = {(i.name, i.meta) for i in before.inputs}
     lone_before = carried(before)
@@ -221,26 +231,22 @@ def settle(program: Program, before: Program, sizes: Mapping[str, int]) -> Progr
             for i in program.inputs
             for size in i.meta.shape
             if isinstance(size, str)
+            and linear(size) is None
             and not free_symbols(size) <= have
             and ((i.name, i.meta) not in old or free_symbols(size) <= lone_before)
         ]
         if not lost:
             break
         expr = min(lost, key=len)
-        name = _unused_name(program)
-        known[name] = _range_of(expr, name, known, sizes)
+        program, symbol = own_symbol(program, expr, known, sizes)
+        known[symbol.name] = symbol
         if actual := evaluate_all((expr,), sizes):
-            sizes[name] = actual[0]
-        inverse: dict[str, Size] = {}
-        if form := linear(expr):
-            symbol, factor, offset = form
-            top = f"({name} - {offset})" if offset > 0 else f"({name} + {-offset})" if offset else name
-            inverse[symbol] = f"{top} // {factor}" if factor != 1 else top
-        program = map_sizes(program, _replacing(expr, name, inverse))
+            sizes[symbol.name] = actual[0]
     dims = [size for i in program.inputs for size in i.meta.shape]
     names = dict.fromkeys(name for size in dims for name in sorted(free_symbols(size)))
     symbols = tuple(known.get(name) or _ordinary(name, sizes.get(name, 2)) for name in names)
-    return replace(program, symbols=symbols)
+    inputs = tuple(replace(i, meta=_own_strides(i.meta, sizes)) for i in program.inputs)
+    return replace(program, symbols=symbols, inputs=inputs)
 
 
 def _ordinary(name: str, size: int) -> Symbol:

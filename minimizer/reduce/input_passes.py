@@ -13,10 +13,18 @@ from dataclasses import replace
 from minimizer.case import Case, Literal, Scalar, Value, contiguous_stride
 from minimizer.program import Ref, Symbol, rename
 from minimizer.reduce.cut import Observations, finish, rereading
-from minimizer.reduce.dims import concrete_sizes, contiguous, evaluate_all, is_contiguous, resized
+from minimizer.reduce.dims import (
+    concrete_sizes,
+    contiguous,
+    evaluate_all,
+    is_contiguous,
+    own_symbol,
+    resized,
+)
 from minimizer.reduce.graph_passes import alike
 from minimizer.reduce.proposals import Proposals, fewest
 from minimizer.reduce.size import element_cost, input_symbols, value_cost
+from minimizer.symbolic import free_symbols, is_symbol, linear
 from strategies.values import Fill
 
 FEW_ELEMENTS = 64
@@ -98,11 +106,31 @@ def _united(case: Case, name: str, other: str, observed: Observations) -> Case |
     return finish(case, replace(program, symbols=(*others, joint)), observed)
 
 
+def plain_dims(case: Case, observed: Observations) -> Proposals:
+    """Write ``d0`` where a dim is ``4*s0`` and nothing else speaks of ``s0``."""
+    current = case
+    for expr in dict.fromkeys(size for i in case.program.inputs for size in i.meta.shape):
+        program = current.program
+        form = linear(expr) if isinstance(expr, str) and not is_symbol(expr) else None
+        speaking = {
+            size for i in program.inputs for size in i.meta.shape if form and form[0] in free_symbols(size)
+        }
+        if speaking != {expr}:
+            continue
+        known = {s.name: s for s in program.symbols}
+        sizes = concrete_sizes(current, observed)
+        changed, symbol = own_symbol(program, str(expr), known, sizes)
+        changed = replace(changed, symbols=(*changed.symbols, symbol))
+        candidate = finish(current, changed, observed)
+        if candidate is not None and (yield candidate):
+            current = candidate
+
+
 def smaller_sizes(case: Case, observed: Observations) -> Proposals:
     """Make each dynamic size as small as its range and the failure allow, then the example's size."""
     current = case
     for symbol in case.program.symbols:
-        size = current.sizes.get(symbol.name)
+        size = concrete_sizes(current, {}).get(symbol.name)
         if size is None:
             continue
         small = [s for s in sorted({symbol.low, 0, 1, 2, 3}) if symbol.low <= s < size]

@@ -46,6 +46,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("merge-inputs", "one input in place of two that look alike", inputs.merge_inputs),
     Pass("settings", "settings back to their defaults", setting_passes.default_settings),
     Pass("static-dims", "fewer dynamic sizes; the last one stays", inputs.static_dims),
+    Pass("plain-dims", "a size of its own in place of a multiple of one", inputs.plain_dims),
     Pass("drop-arguments", "fewer arguments, plainer constants", argument_passes.plain_arguments),
     Pass("sizes", "smaller sizes", inputs.smaller_sizes),
     Pass("strides", "contiguous inputs", inputs.plain_strides),

@@ -12,7 +12,7 @@ from typing import Any
 from minimizer.case import Case, Literal, Stored, Value
 from minimizer.program import Program, Tree, leaves
 from minimizer.reduce.dims import is_contiguous
-from minimizer.symbolic import free_symbols
+from minimizer.symbolic import free_symbols, is_symbol
 from strategies.values import KINDS, Fill
 
 SizeKey = tuple[int, ...]
@@ -32,6 +32,7 @@ def size_key(case: Case) -> SizeKey:
         len(program.outputs),
         _containers(program),
         len(input_symbols(program)),
+        sum(not is_symbol(size) for i in program.inputs for size in i.meta.shape if isinstance(size, str)),
         _argument_count(program),
         sum(scalar_cost(leaf) for leaf in _scalars(program)),
         sum(value.numel for value in case.values),

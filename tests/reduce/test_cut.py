@@ -7,9 +7,9 @@ from dataclasses import replace
 from builder import Builder, meta, targets
 
 from minimizer.case import Case, Literal, Stored
-from minimizer.program import Input, Ref, Sym, Symbol, TensorMeta
+from minimizer.program import CHECK, Input, Ref, Sym, Symbol, TensorMeta
 from minimizer.reduce.cut import Observed, keep, slice_outputs, units
-from minimizer.source import module_source
+from minimizer.source import dynamic_shapes_code, module_source
 
 BATCH = Symbol("s0", 2, 64, 4)
 
@@ -117,7 +117,7 @@ def test_a_size_that_nobody_carries_any_more_gets_a_carrier() -> None:
     assert again == cut
 
 
-def test_a_composite_dim_becomes_a_size_of_its_own_and_relations_survive() -> None:
+def test_multiples_of_a_size_need_no_carrier_and_stay_related() -> None:
     b = batch()
     x = b.input("x", ("s0", 8))
     flat = b.call("view", x, [Sym("4*s0"), 2], name="flat", shape=("4*s0", 2))
@@ -125,14 +125,37 @@ def test_a_composite_dim_becomes_a_size_of_its_own_and_relations_survive() -> No
     case = b.case((b.call("relu", flat, name="one"), b.call("neg", wide, name="two")))
     cut = keep(case, {"one", "two"}, b.observed())
     assert cut is not None
-    assert shapes(cut) == {"flat": ("d0", 2), "wide": ("8 * (d0 // 4)", 2)}
-    assert cut.program.symbols == (Symbol("d0", 8, 256, 16),)
-    assert cut.sizes == {"d0": 68}
+    assert shapes(cut) == {"flat": ("4*s0", 2), "wide": ("8*s0", 2)}
+    assert cut.program.symbols == (BATCH,)
     assert [v.shape for v in cut.values] == [(68, 2), (136, 2)]
-    further = keep(cut, {"two"}, b.observed())
-    assert further is not None
-    assert shapes(further) == {"wide": ("d1", 2)}
-    assert further.sizes == {"d1": 136}
+    lines, spec = dynamic_shapes_code(cut.program)
+    assert lines == ['s0 = Dim("s0", min=2, max=64)']
+    assert spec == '{"flat": {0: 4*s0}, "wide": {0: 8*s0}}'
+
+
+def test_a_product_of_sizes_becomes_a_size_of_its_own() -> None:
+    b = Builder(sizes={"s0": 17, "s1": 5}, symbols=(BATCH, Symbol("s1", 0, None, 6)))
+    x = b.input("x", ("s0", "s1"))
+    flat = b.call("view", x, [-1], name="flat", shape=("s0*s1",))
+    more = b.call("pad", flat, name="more", shape=("s0*s1 + 1",))
+    case = b.case((b.call("relu", more, name="one"), b.call("neg", flat, name="two")))
+    cut = keep(case, {"one", "two"}, b.observed())
+    assert cut is not None
+    assert shapes(cut) == {"more": ("d0 + 1",), "flat": ("d0",)}
+    assert cut.program.symbols == (Symbol("d0", 0, None, 24),)
+    assert cut.sizes == {"d0": 85}
+    assert [v.shape for v in cut.values] == [(86,), (85,)]
+
+
+def test_strides_speak_of_sizes_at_hand_only() -> None:
+    b = batch()
+    x = b.input("x", (8, "s0"))
+    column = b.call("select", x, 1, 0, name="column", shape=TensorMeta("float32", (8,), ("s0",)))
+    seen = dict(b.observed())
+    seen["column"] = Observed(seen["column"].meta, replace(seen["column"].value, stride=(17,)))
+    cut = keep(b.case(b.call("relu", column, name="out")), {"out"}, seen)
+    assert cut is not None
+    assert cut.program.inputs[0].meta.stride == (17,)
 
 
 def test_a_size_computed_from_data_becomes_an_ordinary_one() -> None:
@@ -161,19 +184,18 @@ def test_a_number_read_from_a_tensor_is_read_off_a_size_instead() -> None:
     assert keep(case, {"out"}, {"ones": b.observed()["ones"]}) is not None
 
 
-def test_assertions_bring_no_inputs() -> None:
-    b = batch()
-    x = b.input("x", ("s0", 8))
-    y = b.call("relu", x, name="y")
-    b.call("aten._assert_tensor_metadata.default", y, name="check", shape=())
-    z = b.call("neg", y, name="z")
-    b.call("aten._assert_scalar.default", Sym("u7 >= 2"), "u7", name="late", shape=())
-    case = b.case(z)
-    near = keep(case, {"check", "late", "z"}, b.observed())
+def test_checks_of_a_size_stay_with_what_makes_it() -> None:
+    b = Builder(sizes={"u0": 5})
+    x = b.input("x", (8,))
+    found = b.call("nonzero", x, name="found", shape=("u0", 1))
+    b.call(CHECK, Sym("u0 >= 2"), name="check", shape=())
+    case = b.case(b.call("neg", found, name="out"))
+    near = keep(case, {"found"}, b.observed())
     assert near is not None
-    assert [n.name for n in near.program.nodes] == ["check", "z"]
-    far = keep(case, {"check", "z"} - {"z"}, b.observed())
-    assert far is None or not far.program.operators
+    assert [n.name for n in near.program.nodes] == ["found", "check"]
+    far = keep(case, {"out"}, b.observed())
+    assert far is not None
+    assert [n.name for n in far.program.nodes] == ["out"]
 
 
 def test_state_stays_state_and_unread_state_goes() -> None:

@@ -113,6 +113,17 @@ def test_sizes_shrink_as_far_as_the_failure_allows(smallest: int, expected: int)
     assert result.program.symbols[0].hint == 2
 
 
+def test_a_lone_multiple_of_a_size_becomes_a_size_if_it_may() -> None:
+    b = Builder(sizes={"s0": 17}, symbols=(BATCH,))
+    case = b.case(b.call("relu", b.input("x", ("4*s0", 8))))
+    result = one_pass("plain-dims", case, b.observed(), lambda c: True)
+    assert result.program.inputs[0].meta.shape == ("d0", 8)
+    assert result.program.symbols == (Symbol("d0", 8, 256, 16),)
+    assert result.values == case.values
+    smaller = one_pass("sizes", case, b.observed(), lambda c: "4*s0" in c.program.inputs[0].meta.shape)
+    assert smaller.values[0].shape == (8, 8)
+
+
 def test_stored_and_listed_values_shrink_with_their_size() -> None:
     b, case = relu()
     whole = Value("float32", (17, 8), Stored("x.pt"), stride=(1, 17))
