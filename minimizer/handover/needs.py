@@ -22,7 +22,8 @@ DEATHS = frozenset({"crash", "memory_error"})
 ALLOCATOR = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
 """Variables that a process reads before Python runs: only a child can be given them."""
 _RANDOM = re.compile(
-    r"\.(rand|randn|randint|randperm|bernoulli|multinomial|normal|uniform|\w*dropout|rrelu)\b"
+    r"\.(rand|randn|randint|randperm|bernoulli|multinomial|poisson|normal|uniform|exponential|geometric|cauchy"
+    r"|random|rrelu|\w*dropout)(_like)?_?(\.|$)"
 )
 
 

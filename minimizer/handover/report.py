@@ -93,9 +93,8 @@ def _what_happens(record: RunRecord) -> str:
     lines = []
     if record.kind:
         what = _KINDS.get(record.kind, record.kind.replace("_", " "))
-        lines.append(
-            f"{what[0].upper()}{what[1:]} (`{record.kind}`{f', stage {record.stage}' if record.stage else ''})."
-        )
+        stage = f", stage {record.stage}" if record.stage else ""
+        lines.append(f"{what[0].upper()}{what[1:]} (`{record.kind}`{stage}).")
     if record.figures:
         lines.append(f"{record.figures}.")
     if record.cause and record.cause not in ("compiler", "unknown"):
