@@ -93,8 +93,8 @@ class _Layout:
     def enclosed(self, parts: list[str], prefix: str, indent: str, suffix: str, top: bool) -> list[str]:
         """Parts on lines of their own (or one line when it fits), in brackets where none surround them."""
         if not top:
-            first, *rest = parts
-            lines = [indent + prefix + first, *(indent + part for part in rest)]
+            whole = [prefix + parts[0], *parts[1:]]
+            lines = [line for part in whole for line in wrap_part(part, indent)]
             return [*lines[:-1], lines[-1] + suffix]
         flat = "".join(part if part.startswith(".") else " " + part for part in parts).strip()
         inner = indent + INDENT
@@ -170,7 +170,7 @@ class _Layout:
             return [flat]
         if not isinstance(node, ast.Call):
             return [flat]
-        comma = "" if len(node.args) == 1 and not node.keywords else ","
+        comma = "" if len(node.args) + len(node.keywords) == 1 else ","
         lines: list[str] = []
         for arg in node.args:
             lines += self.expression(arg, "", indent, comma, False)
@@ -184,13 +184,15 @@ class _Layout:
         bare = isinstance(node, ast.Tuple) and not text.startswith("(")
         opening, closing = ("(", ")") if bare else (text[0], text[-1])
         lines = [indent + prefix + opening]
+        items = node.values if isinstance(node, ast.Dict) else getattr(node, "elts", [])
+        comma = "" if len(items) == 1 and not isinstance(node, ast.Tuple) else ","
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 name = f"{self.text(key)}: " if key is not None else "**"
-                lines += self.expression(value, name, indent + INDENT, ",", False)
-        elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-            for item in node.elts:
-                lines += self.expression(item, "", indent + INDENT, ",", False)
+                lines += self.expression(value, name, indent + INDENT, comma, False)
+        else:
+            for item in items:
+                lines += self.expression(item, "", indent + INDENT, comma, False)
         return [*lines, indent + closing + suffix]
 
 

@@ -55,11 +55,11 @@ def calls(names, overload, *args):
 
 
 UNARY = """
-abs acosh asinh atan ceil clone cos cosh deg2rad digamma erf erfc exp exp2 expm1 fix floor frac gelu hardsigmoid
-hardswish hardtanh i0 isfinite isinf isnan leaky_relu lgamma log log10 log1p log2 log_sigmoid logit mish neg
-rad2deg reciprocal relu relu6 round rsqrt selu sgn sigmoid sign signbit silu sin sinc sinh softplus sqrt square
-tan tanh trunc t detach diag tril triu nan_to_num celu elu argwhere nonzero max min median sum mean prod any all
-argmax
+abs acosh asinh atan ceil clone cos cosh deg2rad digamma erf erfc exp exp2 expm1 fix floor frac gelu
+hardsigmoid hardswish hardtanh i0 isfinite isinf isnan leaky_relu lgamma log log10 log1p log2 log_sigmoid
+logit mish neg rad2deg reciprocal relu relu6 round rsqrt selu sgn sigmoid sign signbit silu sin sinc sinh
+softplus sqrt square tan tanh trunc t detach diag tril triu nan_to_num celu elu argwhere nonzero max min
+median sum mean prod any all argmax
 """
 ARITHMETIC = "add sub mul div remainder eq ne lt le gt ge"
 CALLS = [
