@@ -396,6 +396,8 @@ def _spec_tree(arg: Arg, specs: Mapping[str, str]) -> str:
         return "{" + ", ".join(f"{literal(k)}: {_spec_tree(v, specs)}" for k, v in pairs) + "}"
     if isinstance(arg, (tuple, list, Tree)):
         items = [_spec_tree(v, specs) for v in (arg.items if isinstance(arg, Tree) else arg)]
+        if isinstance(arg, tuple):
+            return "(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")"
         return "[" + ", ".join(items) + "]"
     return "None"
 
