@@ -37,7 +37,8 @@ def _simpler(node: Node) -> Iterator[Node]:
     for key, value in node.kwargs:
         if not any(isinstance(leaf, Ref) for leaf in leaves(value)):
             yield replace(node, kwargs=tuple(pair for pair in node.kwargs if pair[0] != key))
-    if len(node.args) > 1 and (node.args[-1] is None or isinstance(node.args[-1], (bool, int, float))):
+    # A trailing number is mostly an operand that the call cannot do without.
+    if len(node.args) > 1 and (node.args[-1] is None or isinstance(node.args[-1], bool)):
         yield replace(node, args=node.args[:-1])
     for k, arg in enumerate(node.args):
         for new in _plainer(arg):

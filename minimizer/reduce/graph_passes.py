@@ -11,8 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from minimizer.case import Case
-from minimizer.program import Node, Program, Ref, TensorMeta
-from minimizer.reduce.cut import GETITEM, Observations, finish, keep, rewire, slice_outputs, units
+from minimizer.program import Node, Program, TensorMeta
+from minimizer.reduce.cut import GETITEM, Observations, keep, rewire, slice_outputs, units
 from minimizer.reduce.dims import named
 from minimizer.reduce.proposals import Proposals, attempt, fewest
 
@@ -168,21 +168,17 @@ def plain_outputs(case: Case, observed: Observations) -> Proposals:
     again = True
     while again and len(current.program.outputs) > 1:
         again = False
-        for name, candidate in without_each_output(current, observed):
-            if name and candidate is not None and (yield candidate):
+        for _, candidate in without_each_output(current, observed):
+            if candidate is not None and (yield candidate):
                 current, again = candidate, True
                 break
 
 
 def without_each_output(case: Case, observed: Observations) -> Iterator[tuple[str, Case | None]]:
-    """Each output by name, with the case that does not return it (None when it is the only one)."""
+    """Each output by name, with the case that neither returns nor computes it (None for the only one)."""
     outputs = case.program.outputs
     for name in outputs:
-        others = [other for other in outputs if other != name]
-        program = replace(case.program, output=tuple(map(Ref, others)) if len(others) > 1 else None)
-        if len(others) == 1:
-            program = replace(program, output=Ref(others[0]))
-        yield name, finish(case, program, observed) if others else None
+        yield name, slice_outputs(case, set(outputs) - {name}, observed)
 
 
 def _node(program: Program, name: str) -> Node | None:
