@@ -150,6 +150,9 @@ def call_text(node: Node, names: Mapping[str, str]) -> str:
         return f"{_PREFIX[node.target]}{_operand(node.args[0], names)}"
     if node.target == "operator.getitem":
         return f"{literal(node.args[0], names)}[{literal(node.args[1], names)}]"
+    if node.target == "Tensor.__getitem__" and len(node.args) == 2:
+        index = node.args[1] if isinstance(node.args[1], tuple) and node.args[1] else (node.args[1],)
+        return f"{literal(node.args[0], names)}[{', '.join(_index(part, names) for part in index)}]"
     kwargs = [f"{key}={literal(value, names)}" for key, value in node.kwargs if is_identifier(key)]
     args = [literal(arg, names) for arg in node.args]
     if node.target.startswith("Tensor."):
@@ -161,6 +164,15 @@ def _operand(arg: Arg, names: Mapping[str, str]) -> str:
     text = literal(arg, names)
     compound = isinstance(arg, Sym) and not re.fullmatch(r"[\w.]+", text)
     return f"({text})" if compound else text
+
+
+def _index(part: Arg, names: Mapping[str, str]) -> str:
+    if not isinstance(part, slice):
+        return literal(part, names)
+    ends = ["" if end is None else literal(end, names) for end in (part.start, part.stop, part.step)]
+    simple = all(re.fullmatch(r"-?\w*", end) for end in ends)
+    text = (":" if simple else " : ").join(ends if ends[2] else ends[:2])
+    return text.strip() or ":"
 
 
 class _Sizes:
@@ -258,12 +270,39 @@ def _folded(name: str, text: str, line: str) -> str | None:
     if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Pow):
         return None
     value = ast.parse(text, mode="eval").body
-    tight = isinstance(parent, (*_OPERATIONS, ast.Attribute, ast.Subscript))
-    new = f"({text})" if tight and isinstance(value, _OPERATIONS) else text
+    new = f"({text})" if _binds_weaker(value, found, parent) else text
     return line[: found.col_offset] + new + line[found.col_offset + len(name) :]
 
 
 _OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare)
+
+
+_LEVELS: tuple[tuple[type[ast.operator], ...], ...] = (
+    (ast.BitOr,),
+    (ast.BitXor,),
+    (ast.BitAnd,),
+    (ast.LShift, ast.RShift),
+    (ast.Add, ast.Sub),
+    (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult),
+)
+
+
+def _level(node: ast.AST | None) -> int:
+    if isinstance(node, ast.BinOp):
+        return next((k for k, level in enumerate(_LEVELS) if isinstance(node.op, level)), len(_LEVELS))
+    return -1 if isinstance(node, ast.Compare) else len(_LEVELS)
+
+
+def _binds_weaker(value: ast.AST, place: ast.AST, parent: ast.AST | None) -> bool:
+    """Whether `value` needs brackets to stand in the place of an operand of `parent`."""
+    if not isinstance(value, _OPERATIONS):
+        return False
+    if isinstance(parent, ast.BinOp):
+        return _level(value) < _level(parent) + (parent.right is place)
+    if isinstance(parent, ast.Compare):
+        return isinstance(value, ast.Compare)
+    inside = isinstance(parent, ast.Subscript) and parent.slice is place
+    return isinstance(parent, (ast.UnaryOp, ast.Attribute, ast.Subscript)) and not inside
 
 
 def _order(node: ast.AST, parent: ast.AST | None = None) -> Iterator[tuple[ast.AST, ast.AST | None]]:

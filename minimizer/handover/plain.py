@@ -14,6 +14,7 @@ from typing import Any
 from minimizer.handover.plain_names import FUNCTIONAL, FUNCTIONS, METHODS, OPERATORS, SUBMODULES
 from minimizer.program import Device, Node, Program, Ref
 
+_END = 2**63 - 1
 _UNARY = frozenset({"neg", "bitwise_not"})
 _SPREAD = frozenset({"view", "expand", "repeat"})
 _DEFAULTS: dict[str, Callable[[Any], bool]] = {
@@ -82,6 +83,14 @@ def _special(node: Node, name: str) -> list[Node]:
             return [replace(node, target="torch.clone")]
         case "_local_scalar_dense":
             return [replace(node, target="Tensor.item")]
+        case "index" if len(args) == 2 and args[1]:
+            index = tuple(slice(None) if part is None else part for part in args[1])
+            return [replace(node, target="Tensor.__getitem__", args=(args[0], index))]
+        case "slice" if len(args) >= 3 and isinstance(args[1], int) and args[1] >= 0 and not options:
+            start, stop, step = (*args[2:], None, None)[:3]
+            part = slice(start or None, None if stop == _END else stop, None if step == 1 else step)
+            index = (*(slice(None),) * args[1], part)
+            return [replace(node, target="Tensor.__getitem__", args=(args[0], index))]
         case "layer_norm" if len(args) <= 5:
             return [replace(node, target="torch.nn.functional.layer_norm")]
     return []
@@ -93,19 +102,27 @@ def plain_candidates(program: Program) -> Generator[Program, bool, None]:
     First every call in its plainest form at once, then call by call, plainest form first.
     """
     everything = program
-    places = [place for place in _places(program) if spellings(_at(program, place))]
-    for place in places:
-        everything = _put(everything, place, spellings(_at(program, place))[0])
+    # What is written to must be seen to be a view, and an index in brackets is not.
+    writes = any(_at(program, place).mutates for place in _places(program))
+    found = [(place, _spellings_at(program, place, writes)) for place in _places(program)]
+    places = {place: nodes for place, nodes in found if nodes}
+    for place, nodes in places.items():
+        everything = _put(everything, place, nodes[0])
     if not places or (yield everything):
         return
-    for place in places:
-        for node in spellings(_at(program, place)):
+    for place, nodes in places.items():
+        for node in nodes:
             candidate = _put(program, place, node)
             if len(places) == 1 and candidate == everything:
                 continue
             if (yield candidate):
                 program = candidate
                 break
+
+
+def _spellings_at(program: Program, place: Place, writes: bool) -> list[Node]:
+    found = spellings(_at(program, place))
+    return [node for node in found if not (writes and node.target == "Tensor.__getitem__")]
 
 
 Place = tuple[tuple[str, ...], int]

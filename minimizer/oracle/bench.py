@@ -55,8 +55,8 @@ class TargetBench:
         environment: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self._sandbox = sandbox
-        self._request = request
-        self._package = package
+        self.request = request
+        self.package = package
         self._environment = environment
         self._worker: Worker | None = None
         self._loaded = False
@@ -65,7 +65,7 @@ class TargetBench:
 
     def _fresh(self) -> Worker:
         self.close()
-        self._worker = self._sandbox.worker(self._environment, directory=Path(self._request.path).parent)
+        self._worker = self._sandbox.worker(self._environment, directory=Path(self.request.path).parent)
         self._loaded = False
         self.workers += 1
         return self._worker
@@ -73,19 +73,19 @@ class TargetBench:
     def open(self) -> TargetInfo:
         """Open the target in a fresh worker. Raises TaskError (``Unusable``) and WorkerLost."""
         worker = self._fresh()
-        info: TargetInfo = worker.call(TASKS + "open_target", self._request, timeout=OPEN_TIMEOUT)
+        info: TargetInfo = worker.call(TASKS + "open_target", self.request, timeout=OPEN_TIMEOUT)
         return info
 
-    def compile(self, timeout: float) -> Failure | None:
-        """Compile the package; the failure when that fails."""
+    def compile(self, timeout: float, level: str = "full") -> Failure | None:
+        """Compile the package, or as far as a level; the failure when that fails."""
         worker = self._ready(load=False)
         try:
             failure: Failure | None = worker.call(
-                TASKS + "compile_target", str(self._package), timeout=timeout
+                TASKS + "compile_target", str(self.package), level, timeout=timeout
             )
         except WorkerLost as lost:
             return loss_failure(lost)
-        self._loaded = failure is None
+        self._loaded = failure is None and level == "full"
         return failure
 
     def _ready(self, *, load: bool = True) -> Worker:
@@ -93,7 +93,7 @@ class TargetBench:
             self.open()
         assert self._worker is not None
         if load and not self._loaded:
-            failure = self._worker.call(TASKS + "load_target", str(self._package), timeout=OPEN_TIMEOUT)
+            failure = self._worker.call(TASKS + "load_target", str(self.package), timeout=OPEN_TIMEOUT)
             if failure is not None:
                 raise LoadFailed(failure)
             self._loaded = True
@@ -102,7 +102,7 @@ class TargetBench:
     def generated_code(self) -> str:
         """The C++ text of the package."""
         text: str = self._ready(load=False).call(
-            TASKS + "generated_code", str(self._package), timeout=OPEN_TIMEOUT
+            TASKS + "generated_code", str(self.package), timeout=OPEN_TIMEOUT
         )
         return text
 
@@ -112,7 +112,7 @@ class TargetBench:
             worker = self._ready()
             started = time.monotonic()
             verdict: Verdict = worker.call(
-                TASKS + "judge_inputs", tuple(values), self._request.store, calls, timeout=self.timeout
+                TASKS + "judge_inputs", tuple(values), self.request.store, calls, timeout=self.timeout
             )
         except LoadFailed as problem:
             return Verdict("fail", problem.failure)
@@ -131,7 +131,7 @@ class TargetBench:
         """Why the exported program refuses these inputs; empty when it accepts them."""
         try:
             reason: str = self._ready(load=False).call(
-                TASKS + "check_guards", tuple(values), self._request.store, timeout=self.timeout
+                TASKS + "check_guards", tuple(values), self.request.store, timeout=self.timeout
             )
         except WorkerLost as lost:
             return f"the guards cannot be evaluated: {lost}"
@@ -141,7 +141,7 @@ class TargetBench:
         """What eager says against these inputs; empty when it runs."""
         try:
             reason: str = self._ready(load=False).call(
-                TASKS + "eager_problem", tuple(values), self._request.store, timeout=self.timeout
+                TASKS + "eager_problem", tuple(values), self.request.store, timeout=self.timeout
             )
         except WorkerLost as lost:
             return str(lost)
@@ -150,7 +150,7 @@ class TargetBench:
     def person_inputs(self, name: str) -> list[Value] | str:
         """The inputs that a person named, or why they do not fit. Raises TaskError (``Unusable``)."""
         answer: list[Value] | str = self._ready(load=False).call(
-            TASKS + "person_inputs", self._request, name, timeout=OPEN_TIMEOUT
+            TASKS + "person_inputs", self.request, name, timeout=OPEN_TIMEOUT
         )
         return answer
 

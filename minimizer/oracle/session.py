@@ -8,6 +8,7 @@ the compiled program answers otherwise, and no legal execution would (`envelope`
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -20,7 +21,7 @@ from minimizer.oracle import stages
 from minimizer.oracle.compare import Mismatch, compare
 from minimizer.oracle.envelope import Envelope, Free
 from minimizer.oracle.verdict import SEVERITY, Failure, Verdict
-from minimizer.sandbox.worker import note
+from minimizer.sandbox.worker import note, printed, printed_since
 
 RNG_SEED = 0
 """Every layer draws from the same stream."""
@@ -46,6 +47,7 @@ class Outcome:
     values: list[Any]
     outputs: int = 0
     problem: Exception | None = None
+    printed: str = ""
 
 
 def clone_inputs(flat: Sequence[Any]) -> list[Any]:
@@ -138,11 +140,12 @@ class Session:
     def _compiled(self, call: Callable[[Sequence[Any]], Sequence[Any]], flat: Sequence[Any]) -> Outcome:
         note("run")
         torch.manual_seed(RNG_SEED)
+        mark = printed()
         try:
             with torch.no_grad():
                 values = list(call(flat))
         except Exception as problem:  # noqa: BLE001 (an error of the compiled program is an outcome)
-            return Outcome([], 0, problem)
+            return Outcome([], 0, problem, printed_since(mark))
         finally:
             note("compare")
         return Outcome([*values, *_tensors(flat)], len(values))
@@ -186,7 +189,7 @@ class Session:
                 rejected = self.guards_reject(flat)
                 if rejected:
                     return Verdict("invalid", reason=f"out of contract: {rejected}")
-                return Verdict("fail", stages.failure_of(compiled.problem, "runtime_error", "run"))
+                return Verdict("fail", _runtime_failure(compiled))
             mismatches, worst = compare(compiled.values, eager.values)
             ratio = max(ratio, worst)
             if mismatches:
@@ -263,6 +266,16 @@ class Session:
                 torch.manual_seed(RNG_SEED)
                 values = execution.call(clone_inputs(flat))
         return values
+
+
+def _runtime_failure(compiled: Outcome) -> Failure:
+    """The compiled program's exception; AOTI's own says only *API call failed*, the reason goes to stderr."""
+    assert compiled.problem is not None
+    failure = stages.failure_of(compiled.problem, "runtime_error", "run")
+    said = re.search(r"^(?:Error|Exception): (.*)", compiled.printed, re.MULTILINE)
+    if said and "API call failed" in failure.message:
+        return replace(failure, message=said[1], detail=f"{compiled.printed[-5000:]}\n{failure.detail}")
+    return failure
 
 
 def _state(model: torch.nn.Module) -> dict[str, torch.Tensor]:

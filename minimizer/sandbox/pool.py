@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import resource
 import shutil
 import signal
 import socket
@@ -199,6 +200,15 @@ class Worker:
             self._end()
 
 
+def _cpu_of(pid: int) -> float:
+    """CPU seconds of one process itself, from /proc; 0 where there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Sandbox:
     """Owns the scratch folder and the zygotes; everything ends and is removed with it.
 
@@ -219,6 +229,13 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def cpu_seconds(self) -> float:
+        """CPU seconds of this process, of its children and of all workers so far."""
+        own = time.process_time()
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        zygotes = sum(_cpu_of(zygote.process.pid) for zygote in self._zygotes.values())
+        return own + children.ru_utime + children.ru_stime + zygotes + self.usage.cpu_seconds
 
     def warm(self) -> None:
         """Start importing torch now; the first worker will wait for less."""

@@ -22,6 +22,24 @@ def note(stage: str) -> None:
         _connection.send(("note", stage))
 
 
+def printed() -> int:
+    """How much this worker has printed to stderr so far, in bytes; a mark for `printed_since`."""
+    try:
+        return os.lseek(2, 0, os.SEEK_END)
+    except OSError:
+        return 0
+
+
+def printed_since(mark: int) -> str:
+    """What has been printed to stderr since a mark: where AOTI's runtime says what went wrong."""
+    try:
+        with open("/proc/self/fd/2", "rb") as stream:
+            stream.seek(mark)
+            return stream.read(1 << 20).decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def run_task(task: str, args: tuple[Any, ...]) -> Any:
     """Call ``module:function``."""
     module, _, function = task.partition(":")

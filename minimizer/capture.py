@@ -1,0 +1,108 @@
+"""Is it there every time? A failure is replayed in fresh processes before anything is built on it.
+
+A failure that comes and goes cannot be reduced: luck would pass for progress. So what does not fail every
+time is taken up a ladder of settings, each known to make some kind of flakiness deterministic, and the first
+rung on which it always fails becomes part of the case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from minimizer.oracle.verdict import Failure, Signature, Verdict
+
+RUNS = 5
+"""Fresh processes per rung."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One step of the ladder: variables set before torch is imported, and more calls in one process."""
+
+    name: str
+    environment: tuple[tuple[str, str], ...] = ()
+    extra_calls: int = 0
+
+    @property
+    def command(self) -> str:
+        """The same from a shell."""
+        return " ".join(f"{key}={value}" for key, value in self.environment)
+
+
+LADDER = (
+    Rung("as it is"),
+    Rung("called 10 times", extra_calls=9),
+    Rung("one thread", (("OMP_NUM_THREADS", "1"),)),
+    Rung("freed memory overwritten", (("MALLOC_PERTURB_", "165"),)),
+    Rung("freed memory overwritten, one thread", (("MALLOC_PERTURB_", "165"), ("OMP_NUM_THREADS", "1"))),
+    Rung("heap checked at every call", (("MALLOC_PERTURB_", "165"), ("MALLOC_CHECK_", "3")), extra_calls=9),
+)
+
+
+@dataclass(frozen=True)
+class Determinism:
+    """How often the failure showed on the rung that was settled on, and as what."""
+
+    rung: Rung
+    runs: int
+    failures: int
+    failure: Failure
+
+    @property
+    def certain(self) -> bool:
+        """Whether every run failed."""
+        return self.failures == self.runs
+
+    @property
+    def repeats(self) -> int:
+        """How many runs tell a fixed case from a lucky one with 99 % confidence."""
+        if self.certain or not self.failures:
+            return 1
+        miss = 1 - self.failures / self.runs
+        return min(20, max(1, math.ceil(math.log(0.01) / math.log(miss))))
+
+
+def capture(
+    failure: Failure,
+    replay: Callable[[Rung], Verdict],
+    *,
+    runs: int = RUNS,
+    give_up: Callable[[], bool] = lambda: False,
+) -> Determinism:
+    """Climb the ladder until the failure shows in every run; else settle on the rung where it shows most."""
+    best: Determinism | None = None
+    for rung in LADDER:
+        if best is not None and give_up():
+            break
+        seen = _replays(failure.signature, rung, replay, runs)
+        if seen is None:
+            continue
+        if best is None or seen.failures > best.failures:
+            best = seen
+        if seen.certain:
+            return seen
+    return best or Determinism(LADDER[0], runs, 0, failure)
+
+
+def _replays(
+    wanted: Signature, rung: Rung, replay: Callable[[Rung], Verdict], runs: int
+) -> Determinism | None:
+    failures: list[Failure] = []
+    for done in range(1, runs + 1):
+        verdict = replay(rung)
+        if verdict.failure is not None and alike(verdict.failure.signature, wanted):
+            failures.append(verdict.failure)
+        elif done >= 2 and not failures:
+            return Determinism(rung, done, 0, verdict.failure) if verdict.failure else None
+    return Determinism(rung, runs, len(failures), failures[0]) if failures else None
+
+
+def alike(a: Signature, b: Signature) -> bool:
+    """Whether two runs of one case show one bug: heap corruption may also end in wrong values."""
+    return a == b or (_corrupts(a) and _corrupts(b))
+
+
+def _corrupts(signature: Signature) -> bool:
+    return signature.kind == "crash" and signature.text == "memory"

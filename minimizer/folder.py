@@ -1,0 +1,103 @@
+"""The run folder: what a run leaves behind, readable while it goes on, never another run's.
+
+Everything is written to a temporary name and moved into place, so a reader or a kill sees the old file or
+the new one. A folder belongs to one target; with another target in it, nothing is touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from minimizer.case import Case, Stored, case_from_json, case_to_json
+
+MARKER = ".aoti-minimize.json"
+RESULTS = ("summary.json", "repro.py", "kernel_repro.py", "report.md", "report.html", "passing_neighbour.py")
+
+
+class FolderError(Exception):
+    """The folder cannot be used; the message says what to do."""
+
+
+class RunFolder:
+    """One run folder. Raises FolderError when it is another's or cannot be written."""
+
+    def __init__(self, path: Path, target: Path, *, resume: bool) -> None:
+        self.path = path
+        self.store = path / "case" / "tensors"
+        self.journal = path / "journal.jsonl"
+        self._claim(target, resume)
+
+    def _claim(self, target: Path, resume: bool) -> None:
+        identity = hashlib.sha256(str(target.resolve()).encode()).hexdigest()
+        marker = self.path / MARKER
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise FolderError(f"{self.path} is a file; choose another folder with --out")
+            if marker.exists():
+                known = json.loads(marker.read_text())
+                if known.get("identity") != identity:
+                    raise FolderError(
+                        f"{self.path} holds a run of {known.get('target')}; choose another folder with --out"
+                    )
+            elif self.path.exists() and any(self.path.iterdir()):
+                raise FolderError(f"{self.path} is not empty and not a run folder; choose another with --out")
+            elif resume:
+                raise FolderError(f"there is no run in {self.path} to resume; run without --resume")
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not resume:
+                self._clear()
+            self.store.mkdir(parents=True, exist_ok=True)
+            self.write(MARKER, json.dumps({"target": target.name, "identity": identity}) + "\n")
+        except json.JSONDecodeError as problem:
+            raise FolderError(f"{marker} is damaged; choose another folder with --out") from problem
+        except OSError as problem:
+            raise FolderError(f"{self.path} cannot be written: {problem.strerror}; choose another with --out") from problem
+
+    def _clear(self) -> None:
+        """Remove what an earlier run of the same target left, and nothing else."""
+        for name in RESULTS:
+            (self.path / name).unlink(missing_ok=True)
+        for beside in self.path.glob("repro_*"):
+            shutil.rmtree(beside) if beside.is_dir() else beside.unlink()
+        for folder in ("case", "also"):
+            shutil.rmtree(self.path / folder, ignore_errors=True)
+        for journal in self.path.glob("journal*.jsonl"):
+            journal.unlink()
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a text file of the folder, whole or not at all."""
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        fresh = target.with_name(f".{target.name}.new")
+        fresh.write_text(text, encoding="utf-8")
+        os.replace(fresh, target)
+        return target
+
+    def save_case(self, case: Case, name: str = "case", about: Mapping[str, Any] | None = None) -> None:
+        """Store a case; its tensors stay in the store of the folder."""
+        self.write(f"{name}/case.json", json.dumps({**case_to_json(case), "about": dict(about or {})}, indent=1) + "\n")
+
+    def load_case(self, name: str = "case") -> tuple[Case, dict[str, Any]] | None:
+        """A stored case and what was noted about it; None when there is none. Raises FolderError."""
+        path = self.path / name / "case.json"
+        if not path.exists():
+            return None
+        try:
+            plain = json.loads(path.read_text())
+            return case_from_json(plain), dict(plain.get("about", {}))
+        except (ValueError, KeyError, TypeError) as problem:
+            raise FolderError(f"{path} cannot be read: {problem}; run again without --resume") from problem
+
+    def drop_unused_tensors(self, cases: list[Case]) -> None:
+        """Remove stored tensors that none of the cases speaks of."""
+        used = {v.data.file for case in cases for v in case.values if isinstance(v.data, Stored)}
+        used |= {s.value for case in cases for s in case.program.state}
+        for file in self.store.glob("*.pt"):
+            if file.stem not in used:
+                file.unlink()

@@ -1,0 +1,164 @@
+"""The reducer and the oracle brought together: which stage judges, and what counts as the same failure.
+
+A candidate is never run past the stage where the failure shows: a lowering exception needs no C++ compiler,
+a kernel that does not compile needs no wrapper, a wrong value seldom needs the package. Such a cheaper judge
+is a proxy. It is used when it shows the failure on the whole program, the result is confirmed by the full
+judge, and where the two disagree the full one takes over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from minimizer.capture import alike
+from minimizer.case import Case
+from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.verdict import Failure, Signature, Verdict
+from minimizer.reduce.cut import Observations, units
+from minimizer.reduce.journal import Journal
+from minimizer.reduce.minimality import Certificate, certificate
+from minimizer.reduce.search import Progress, Reduction, reduce
+
+LEVELS = {"lower": ("lower", "full"), "cxx": ("kernel", "full"), "run": ("jit", "full")}
+"""Judges to try, cheapest first, by the stage of the failure. Other stages need the full one."""
+
+
+@dataclass
+class Prosecutor:
+    """Judges candidates at one level against one signature, and keeps what else it sees.
+
+    `signature` is what the whole program shows at this level: a proxy words its errors in its own way.
+    """
+
+    bench: CaseBench
+    level: str
+    signature: Signature
+    repeats: int = 1
+    also: dict[Signature, tuple[Case, Failure]] = field(default_factory=dict)
+    judged: int = 0
+
+    def verdict(self, case: Case) -> Verdict:
+        """The first failing verdict of up to `repeats`, else the last one."""
+        verdict = Verdict("invalid")
+        for _ in range(self.repeats):
+            verdict = self.bench.judge(case, self.level)
+            self.judged += 1
+            if verdict.failed or verdict.status == "invalid":
+                break
+        return verdict
+
+    def __call__(self, case: Case) -> bool:
+        """Whether the case still shows the very same failure."""
+        failure = self.verdict(case).failure
+        if failure is None:
+            return False
+        if alike(failure.signature, self.signature):
+            return True
+        self.also.setdefault(failure.signature, (case, failure))
+        return False
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A reduced case that the full judge has confirmed (`failure`), and how it was reached."""
+
+    case: Case
+    failure: Failure
+    reduction: Reduction
+    certificate: Certificate | None
+    level: str
+    note: str = ""
+
+
+def prosecutors(bench: CaseBench, case: Case, failure: Failure, repeats: int) -> Iterator[Prosecutor]:
+    """The judges that show the failure on the whole case, cheapest first."""
+    for level in LEVELS.get(failure.stage, ("full",)):
+        trial = Prosecutor(bench, level, failure.signature, repeats)
+        shown = trial.verdict(case).failure
+        if shown is None or shown.kind != failure.kind or shown.stage != failure.stage:
+            continue
+        if level == "full" and not alike(shown.signature, failure.signature):
+            continue
+        yield replace(trial, signature=shown.signature)
+
+
+def kernel_words(failure: Failure) -> frozenset[str]:
+    """Operator names inside the names of the generated kernels that an error speaks of."""
+    names = re.findall(r"\b(?:cpp|triton)_(?:poi_|red_|per_)?fused_(\w+?)_\d+\b", failure.message + failure.detail)
+    return frozenset(word for name in names for word in re.split(r"_(?=[a-z])", name) if word) | frozenset(names)
+
+
+def hints(case: Case, failure: Failure) -> Iterator[frozenset[str]]:
+    """Sets of calls that the failure itself points at, the most likely first."""
+    program = case.program
+    operators = {n.name: n.target.split(".")[1] for n in program.nodes if n.target.count(".") >= 1}
+    if failure.op:
+        wanted = failure.op.split(".")[1] if "." in failure.op else failure.op
+        for name, operator in operators.items():
+            if operator == wanted:
+                yield frozenset({name})
+    words = kernel_words(failure)
+    if words:
+        named = [name for name in units(program) if operators.get(name) in words]
+        for name in named[:6]:
+            yield frozenset({name})
+        if len(named) > 1:
+            yield frozenset(named)
+
+
+def narrow(
+    bench: CaseBench,
+    case: Case,
+    failure: Failure,
+    observed: Observations,
+    *,
+    repeats: int,
+    deadline: Callable[[], bool],
+    journal: Callable[[str], Journal],
+    on_progress: Callable[[Progress], None],
+    on_accept: Callable[[Case], None],
+    also: dict[Signature, tuple[Case, Failure]],
+) -> Narrowed | None:
+    """Reduce a case, confirm the result with the full judge, and certify it.
+
+    None when the translated program does not show the failure at any level.
+    """
+    notes: list[str] = []
+    for judge in prosecutors(bench, case, failure, repeats):
+        record = journal(judge.level)
+        result = reduce(
+            case,
+            observed,
+            judge,
+            hints=list(hints(case, failure)),
+            deadline=deadline,
+            on_progress=on_progress,
+            on_accept=on_accept,
+            journal=record,
+        )
+        also.update(judge.also)
+        confirmed = confirm(bench, result.case, failure, repeats)
+        if confirmed is None and judge.level != "full":
+            notes.append(f"the {judge.level} judge was misled; judged by the full one instead")
+            continue
+        if confirmed is None:
+            continue
+        proof = certificate(result.case, observed, judge, deadline=deadline, journal=record) if result.complete else None
+        return Narrowed(result.case, confirmed, result, proof, judge.level, "; ".join(notes))
+    return None
+
+
+def confirm(bench: CaseBench, case: Case, failure: Failure, repeats: int) -> Failure | None:
+    """The failure that the full judge sees, when it is the same one."""
+    for _ in range(repeats):
+        shown = bench.judge(case, "full").failure
+        if shown is not None and alike(shown.signature, failure.signature):
+            return shown
+    return None
+
+
+def describe_sizes(sizes: Sequence[tuple[str, int]]) -> str:
+    """``n = 17, h = 3``."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes)
