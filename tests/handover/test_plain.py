@@ -10,7 +10,7 @@ from repro_cases import COND, RELU, meta
 
 from minimizer.handover.plain import plain_candidates, spellings
 from minimizer.handover.plain_names import FUNCTIONAL, FUNCTIONS, METHODS, OPERATORS, SUBMODULES
-from minimizer.program import Device, Node, Ref, Torch
+from minimizer.program import Device, Node, Ref, Sym, Torch
 from minimizer.source import call_text, module_source
 
 torch = pytest.importorskip("torch")
@@ -103,6 +103,10 @@ CALLS = [
     Node("n", "aten.index_select.default", (X, 0, V)),
     Node("n", "aten.index_add.default", (X, 0, V, Y)),
     Node("n", "aten.index_put.default", (X, [V], Y)),
+    Node("n", "aten.index.Tensor", (X, [V])),
+    Node("n", "aten.index.Tensor", (X, [None, V])),
+    Node("n", "aten.slice.Tensor", (X, 1, 0, 2)),
+    Node("n", "aten.slice.Tensor", (X, 1, -2, 2**63 - 1)),
     Node("n", "aten.take.default", (X, V)),
     Node("n", "aten.embedding.default", (Z, V)),
     Node("n", "aten.cat.default", ([X, Y], 1)),
@@ -191,6 +195,10 @@ def test_plain_form_computes_the_same(node):
         (Node("n", "aten.view.default", (X, [3, 2])), "x.view(3, 2)"),
         (Node("n", "aten._to_copy.default", (X,), (("dtype", Torch("int8")),)), "x.to(torch.int8)"),
         (Node("n", "aten.full.default", ([2], 0), (("pin_memory", False),)), "torch.full([2], 0)"),
+        (Node("n", "aten.index.Tensor", (X, [V])), "x[v]"),
+        (Node("n", "aten.index.Tensor", (X, [None, V])), "x[:, v]"),
+        (Node("n", "aten.slice.Tensor", (X, 1, 1, 2**63 - 1)), "x[:, 1:]"),
+        (Node("n", "aten.slice.Tensor", (X, 0, 0, Sym("n - 1"), 2)), "x[: n - 1 : 2]"),
         (Node("n", "aten.silu.default", (X,)), "torch.nn.functional.silu(x)"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
@@ -254,6 +262,35 @@ def test_bodies_of_higher_order_operators_too():
     program = replace(COND, graphs=(("yes", body), COND.graphs[1]))
     _, best = drive(program, lambda program: True)
     assert best.graphs[0][1].nodes[0].target == "torch.sin"
+
+
+def test_brackets_only_where_nothing_is_written():
+    index = Node("a", "aten.slice.Tensor", (Ref("x"), 0, 0, 2), meta=meta("float32", 2, 3))
+    write = Node("y", "aten.add_.Tensor", (Ref("a"), 1), meta=meta("float32", 2, 3), mutates=(0,))
+    _, best = drive(replace(RELU, nodes=(index, write)), lambda program: True)
+    assert [node.target for node in best.nodes] == ["aten.slice.Tensor", "Tensor.add_"]
+    _, best = drive(replace(RELU, nodes=(replace(index, name="y"),)), lambda program: True)
+    assert "return x[:2]" in module_source(best, {})
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "text"),
+    [
+        (("mul", X, 2), ("add", Ref("a"), 1), "x * 2 + 1"),
+        (("add", X, 2), ("mul", Ref("a"), 1), "(x + 2) * 1"),
+        (("sub", X, 2), ("sub", 1, Ref("a")), "1 - (x - 2)"),
+        (("mul", X, 2), ("add", 1, Ref("a")), "1 + x * 2"),
+        (("gt", X, 2), ("eq", Ref("a"), 1), "(x > 2) == 1"),
+        (("add", X, 2), ("gt", Ref("a"), 1), "x + 2 > 1"),
+        (("add", X, 2), ("neg", Ref("a")), "-(x + 2)"),
+    ],
+)
+def test_brackets_where_signs_need_them(first, then, text):
+    nodes = (
+        Node("a", f"operator.{first[0]}", first[1:], meta=meta("float32", "n", 3)),
+        Node("y", f"operator.{then[0]}", then[1:], meta=meta("float32", "n", 3)),
+    )
+    assert f"return {text}\n" in module_source(replace(RELU, nodes=nodes), {})
 
 
 def test_program_that_is_plain_already_has_no_candidate():
