@@ -63,8 +63,7 @@ def test_modules_are_cut_by_their_paths() -> None:
             x = b.call(f"m{layer}{part}", x, module=f"layers.{layer}.{part}")
     wanted = ("l3attn", "m3attn", "l3mlp", "m3mlp", "l7mlp", "m7mlp")
     result = one_pass("modules", b.case(x), b.observed(), needs(*wanted))
-    assert targets(result) == [*wanted[:4], *wanted[4:]] or set(targets(result)) >= set(wanted)
-    assert len(targets(result)) <= 8
+    assert targets(result) == ["l3attn", "m3attn", "l3mlp", "m3mlp", "l7attn", "m7attn", "l7mlp", "m7mlp"]
 
 
 def test_containers_become_plain() -> None:
@@ -96,7 +95,7 @@ def test_the_last_dynamic_size_stays() -> None:
     result = one_pass("static-dims", case, b.observed(), lambda c: True)
     assert result.program.inputs[0].meta.shape == (17, 17, "s2", 8)
     needed = one_pass("static-dims", case, b.observed(), lambda c: "s1" in c.sizes)
-    assert needed.program.inputs[0].meta.shape == (17, "s1", 17, 8) or needed.program.dynamic_dims == 1
+    assert needed.program.inputs[0].meta.shape == (17, "s1", 17, 8)
 
 
 def test_two_equal_sizes_become_one_where_neither_may_be_fixed() -> None:

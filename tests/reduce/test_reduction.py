@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -146,7 +147,7 @@ def test_nothing_that_could_be_spared_is_left(data: st.DataObject) -> None:
     assert result.complete
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_candidates_are_well_formed_whatever_the_shapes(data: st.DataObject) -> None:
     """Views, mutations, several outputs per call, three symbols: every candidate is checked."""
@@ -181,3 +182,23 @@ def test_candidates_are_well_formed_whatever_the_shapes(data: st.DataObject) -> 
     result = run(b, case, needs(*wanted))
     assert set(targets(result.case)) == wanted
     assert certificate(result.case, b.observed(), needs(*wanted)).minimal
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 25), st.integers(2, 5), st.randoms(use_true_random=False))
+def test_an_erratic_judge_still_gets_a_minimal_case(length: int, share: int, random: Random) -> None:
+    """Nothing is assumed of the judge but that it answers the same question alike."""
+    b = Builder(sizes={"s0": 17}, symbols=(BATCH,))
+    values = [b.input("x", ("s0", 8)), b.input("y", ("s0", 8))]
+    for k in range(length):
+        values.append(b.call(f"op{k}", *random.choices(values[-6:], k=random.choice((1, 2)))))
+    case = b.case(tuple(values[-2:]))
+
+    def judge(c: Case) -> bool:
+        return c == case or int(c.key, 16) % share == 0
+
+    result = run(b, case, judge)
+    proof = certificate(result.case, b.observed(), judge)
+    assert result.complete
+    assert proof.complete
+    assert proof.minimal
