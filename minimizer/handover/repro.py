@@ -305,6 +305,7 @@ class _Script(Needs):
         """The import lines that `code` needs, and the environment."""
         late = [(k, v) for k, v in self.case.settings.environment if not k.startswith(ALLOCATOR)]
         modules = ("copy", "math", "operator", "os", "signal", "subprocess", "sys")
+        code = "\n".join([code, *self.imports])
         wanted = [name for name in modules if re.search(rf"(?<![\w.]){name}\.", code)]
         if late and "os" not in wanted:
             wanted = sorted([*wanted, "os"])
@@ -315,7 +316,7 @@ class _Script(Needs):
         lines += ["", "import torch"] if lines else ["import torch"]
         lines += ["from torch.export import Dim"] if re.search(r"(?<!\.)\bDim\b", code) else []
         lines += ["from torch.utils._pytree import tree_map"] if "tree_map(" in code else []
-        return "\n".join([*lines, *(line for line in self.imports if line not in lines)])
+        return "\n".join([*lines, *(line for line in self.imports if not line or line not in lines)])
 
 
 def _laid_out(statements: Sequence[str], indent: str) -> list[str]:

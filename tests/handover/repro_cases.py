@@ -155,6 +155,19 @@ SAMPLES = {
     "cxx_error": failing_with(with_settings(relu, calls=2), "cxx_error", "cxx"),
     "runtime_error": failing_with(nested, "runtime_error"),
     "lost_error": failing_with(relu, "lost_error"),
+    "custom": replace(
+        relu, options={"imports": ("", "import repro_ops  # noqa: F401  (registers operators)")}
+    ),
+    "custom_files": replace(
+        relu,
+        options={
+            "imports": (
+                "",
+                'sys.path.insert(0, str(Path(__file__).with_name("repro_files")))',
+                "import repro_ops  # noqa: F401  (registers operators)",
+            )
+        },
+    ),
     "crash": failing_with(cond, "crash", repeat=3),
     "memory_error": failing_with(nested, "memory_error"),
     "hang": failing_with(int8_matmul, "hang", timeout=100),
