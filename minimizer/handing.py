@@ -195,5 +195,5 @@ def _bring_operators(run: Run, case: Case) -> list[str]:
     return [
         "",
         'sys.path.insert(0, str(Path(__file__).with_name("repro_files")))',
-        "import repro_ops  # noqa: E402, F401  (registers the custom operators)",
+        "import repro_ops  # noqa: F401  (registers the custom operators)",
     ]

@@ -153,7 +153,7 @@ def narrow(
 def confirm(bench: CaseBench, case: Case, failure: Failure, repeats: int) -> Failure | None:
     """The failure that the full judge sees, when it is the same one."""
     for _ in range(repeats):
-        shown = bench.judge(case, "full").failure
+        shown = bench.judge(case, "full", fresh=True).failure
         if shown is not None and alike(shown.signature, failure.signature):
             return shown
     return None

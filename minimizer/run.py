@@ -347,7 +347,7 @@ class Run:
         found = region.find_region(judged, space.symbols)
         if found is None:
             return
-        self.console.say("region", f"{found.in_words()} ({found.sizes_failing} of {found.sizes_tried} sizes tried fail)")
+        self.console.say("region", found.in_words())
         self.note(
             region={
                 "predicate": found.predicate,
@@ -414,6 +414,10 @@ class Run:
                 also=also,
             )
         took = self.clock.spent - started
+        self.cases.close()
+        if self.cases.errors:
+            self.folder.write("internal_error.txt", "\n\n".join(self.cases.errors))
+            self.console.say("", f"{len(self.cases.errors)} candidates could not be judged: internal_error.txt")
         for k, (other, seen) in enumerate(also.values()):
             self.folder.save_case(other, f"also/{k}-{seen.kind}", {"message": seen.message[:500]})
         if narrowed is None:

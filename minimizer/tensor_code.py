@@ -16,7 +16,7 @@ from minimizer.case import Value, contiguous_stride
 from minimizer.tensors import code_for_fill
 from strategies.values import Fill
 
-LONGEST = 400
+LONGEST = 110
 """Characters of an expression that still reads as code."""
 
 

@@ -20,8 +20,11 @@ from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, Worker, Worker
 OPEN_TIMEOUT = 300.0
 """Seconds for importing a model file, running it once and exporting it."""
 
-COMPILED_STAGES = ("lower", "cxx", "package", "load", "run")
-"""Stages in which the compiler or its output is at work."""
+COMPILED_STAGES = ("lower", "cxx", "package", "load", "run", "compare")
+"""Stages in which the compiler or its output is at work, or in which memory that it wrote over is found."""
+
+RUN_TIMEOUT = 15.0
+"""Seconds for one compiled call, at least; what takes as long as that in eager gets more."""
 
 
 def loss_verdict(lost: WorkerLost) -> Verdict:
@@ -33,15 +36,16 @@ def loss_verdict(lost: WorkerLost) -> Verdict:
 
 def loss_failure(lost: WorkerLost) -> Failure:
     """A death as a crash, a silence as a hang."""
+    stage = "run" if lost.stage == "compare" else lost.stage
     if isinstance(lost, TimedOut):
-        message = f"no answer within {lost.seconds:.0f} s in stage {lost.stage!r}"
-        return Failure("hang", lost.stage, message, "", lost.output)
+        message = f"no answer within {lost.seconds:.0f} s in stage {stage!r}"
+        return Failure("hang", stage, message, "", lost.output)
     assert isinstance(lost, Died)
     last = [line for line in lost.output.splitlines() if line.strip()]
     reason = next((line for line in last if "what():" in line or "terminate called" in line), "")
     reason = reason or next((line for line in reversed(last) if "free()" in line or "corrupt" in line), "")
     message = f"the process ended with {lost.signal}" + (f": {reason.strip()[:300]}" if reason else "")
-    return Failure("crash", lost.stage, message, lost.signal, lost.output)
+    return Failure("crash", stage, message, lost.signal, lost.output)
 
 
 class TargetBench:
@@ -61,6 +65,7 @@ class TargetBench:
         self._worker: Worker | None = None
         self._loaded = False
         self.timeout = 60.0
+        self.run_timeout = RUN_TIMEOUT
         self.workers = 0
 
     def _fresh(self) -> Worker:
@@ -112,7 +117,12 @@ class TargetBench:
             worker = self._ready()
             started = time.monotonic()
             verdict: Verdict = worker.call(
-                TASKS + "judge_inputs", tuple(values), self.request.store, calls, timeout=self.timeout
+                TASKS + "judge_inputs",
+                tuple(values),
+                self.request.store,
+                calls,
+                timeout=self.timeout,
+                stage_timeout={"run": self.run_timeout},
             )
         except LoadFailed as problem:
             return Verdict("fail", problem.failure)
@@ -124,7 +134,9 @@ class TargetBench:
                     return Verdict("invalid", reason=f"out of contract: {rejected}")
                 return replace(verdict, reason=self.eager_problem(values))
             return verdict
-        self.timeout = max(self.timeout, 20 * (time.monotonic() - started))
+        took = time.monotonic() - started
+        self.timeout = max(self.timeout, 20 * took)
+        self.run_timeout = max(self.run_timeout, 20 * took)
         return verdict
 
     def guards_reject(self, values: Sequence[Value]) -> str:
@@ -171,30 +183,57 @@ class LoadFailed(Exception):
 
 
 class CaseBench:
-    """Judges candidates, each in a process of its own, from source to verdict."""
+    """Judges candidates, each from source to verdict in a process of its own.
+
+    Candidates that differ in their inputs only share a compiled program: the process that has it stays for
+    the next one, until it dies or another program comes along.
+    """
 
     def __init__(self, sandbox: Sandbox, store: Path) -> None:
         self._sandbox = sandbox
         self._store = store
         self._count = 0
+        self._warm: tuple[str, Worker] | None = None
         self.compiles = 0
         self.timeout = 120.0
+        self.errors: list[str] = []
 
-    def judge(self, case: Case, level: str = "full") -> Verdict:
-        """Judge a case at a level of `stages.LEVELS`."""
-        self._count += 1
-        worker = self._sandbox.worker(case.settings.environment)
-        package = self._sandbox.scratch / f"candidate-{self._count}.pt2"
-        self.compiles += level != "lower"
-        try:
-            verdict: Verdict = worker.call(
-                TASKS + "judge_case", case, str(self._store), str(package), level, timeout=self.timeout
-            )
-        except WorkerLost as lost:
-            verdict = loss_verdict(lost)
-        except TaskError as problem:
-            verdict = Verdict("invalid", reason=f"cannot be judged: {problem}"[:500])
-        finally:
-            worker.close()
+    def judge(self, case: Case, level: str = "full", *, fresh: bool = False) -> Verdict:
+        """Judge a case at a level of `stages.LEVELS`; `fresh` asks for a new process and a new compile."""
+        key = f"{level} {case.program.fingerprint} {case.settings}"
+        if self._warm is not None and (fresh or self._warm[0] != key):
+            self.close()
+        verdict = None
+        if self._warm is not None:
+            verdict = self._ask(self._warm[1], "judge_again", case.values, case.settings.calls)
+        else:
+            self._count += 1
+            self.compiles += level != "lower"
+            worker = self._sandbox.worker(case.settings.environment)
+            package = self._sandbox.scratch / f"candidate-{self._count}.pt2"
+            verdict = self._ask(worker, "judge_case", case, str(self._store), str(package), level)
+            if worker.alive and level in ("jit", "full") and verdict.status in ("pass", "fail") and not fresh:
+                self._warm = (key, worker)
+            else:
+                worker.close()
             package.unlink(missing_ok=True)
+        if self._warm is not None and not self._warm[1].alive:
+            self._warm = None
         return verdict
+
+    def _ask(self, worker: Worker, task: str, *args: object) -> Verdict:
+        try:
+            limits = {"run": RUN_TIMEOUT, "compare": RUN_TIMEOUT}
+            verdict: Verdict = worker.call(TASKS + task, *args, timeout=self.timeout, stage_timeout=limits)
+            return verdict
+        except WorkerLost as lost:
+            return loss_verdict(lost)
+        except TaskError as problem:
+            self.errors.append(problem.traceback)
+            return Verdict("invalid", reason=f"cannot be judged: {problem}"[:500])
+
+    def close(self) -> None:
+        """End the process that is kept."""
+        if self._warm is not None:
+            self._warm[1].close()
+            self._warm = None

@@ -95,34 +95,31 @@ def _options(config: Mapping[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def _watching(level: str, seen: Compiled) -> Iterator[None]:
     """Note when the C++ compiler starts, keep the generated code, and stop where asked."""
-    original = codecache.AotCodeCompiler.compile.__func__  # type: ignore[attr-defined]
+    generate = codecache.AotCodeCompiler.compile.__func__  # type: ignore[attr-defined]
+    build = codecache.CppBuilder.build
 
     def compile_code(cls: Any, graph: Any, wrapper_code: str, kernel_code: str, *args: Any, **kwargs: Any) -> Any:
         seen.wrapper_code, seen.kernel_code = wrapper_code, kernel_code
         if level == "lower":
             raise _Stop
         note("cxx")
-        if level == "kernel":
-            _check_syntax(kernel_code, kwargs.get("device_type", "cpu"))
-            raise _Stop
-        result = original(cls, graph, wrapper_code, kernel_code, *args, **kwargs)
+        result = generate(cls, graph, wrapper_code, kernel_code, *args, **kwargs)
         note("package")
         return result
 
-    with mock.patch.object(codecache.AotCodeCompiler, "compile", classmethod(compile_code)):
+    def build_kernels(builder: Any) -> None:
+        command = builder.get_command_line()
+        if level == "kernel" and ".wrapper.cpp" in command:
+            return
+        build(builder)
+        if level == "kernel" and ".kernel.cpp" in command:
+            raise _Stop
+
+    with (
+        mock.patch.object(codecache.AotCodeCompiler, "compile", classmethod(compile_code)),
+        mock.patch.object(codecache.CppBuilder, "build", build_kernels),
+    ):
         yield
-
-
-def _check_syntax(kernel_code: str, device_type: str) -> None:
-    """Compile generated kernels to an object file that is thrown away; raises CppCompileError."""
-    from torch._inductor.cpp_builder import CppBuilder, CppTorchDeviceOptions
-    from torch._inductor.cpu_vec_isa import pick_vec_isa
-
-    key, path = codecache.write(kernel_code, "kernel.cpp")
-    options = CppTorchDeviceOptions(
-        vec_isa=pick_vec_isa(), device_type=device_type, aot_mode=True, compile_only=True
-    )
-    CppBuilder(name=key, sources=path, output_dir=path.rpartition("/")[0], BuildOption=options).build()
 
 
 def compile_package(
@@ -166,9 +163,20 @@ def load_package(package: str) -> Callable[..., Any]:
         raise StageError(failure_of(problem, "load_error", "load")) from problem
 
 
-def compile_jit(
-    ep: torch.export.ExportedProgram, config: Mapping[str, Any], flat_examples: Sequence[Any]
-) -> Compiled:
+def _own_state(gm: torch.fx.GraphModule) -> None:
+    """Give a graph module state of its own: it shares the exported program's, which calls may change."""
+    for node in gm.graph.nodes:
+        if node.op == "get_attr":
+            path, _, name = str(node.target).rpartition(".")
+            owner = gm.get_submodule(path)
+            value = getattr(owner, name)
+            if isinstance(value, torch.nn.Parameter):
+                setattr(owner, name, torch.nn.Parameter(value.detach().clone(), value.requires_grad))
+            elif isinstance(value, torch.Tensor):
+                setattr(owner, name, value.clone())
+
+
+def compile_jit(ep: torch.export.ExportedProgram, config: Mapping[str, Any]) -> Compiled:
     """Compile the graph that AOTI would generate code for just in time, with Inductor's Python wrapper.
 
     The graph passes, decompositions and kernels are those of AOTI; the C++ wrapper and the package, which
@@ -184,6 +192,8 @@ def compile_jit(
         raise _Stop
 
     gm = ep.module(check_guards=False)
+    assert isinstance(gm, torch.fx.GraphModule)
+    _own_state(gm)
     note("lower")
     try:
         flat, options = compile_fx_module._aoti_flatten_inputs(

@@ -34,6 +34,7 @@ from minimizer.tracing import Untranslatable, program_from_export, skeleton
 
 _session: Session | None = None
 _subject: FileSubject | None = None
+_candidate: tuple[Session, str] | None = None
 
 
 def warm_threads() -> None:
@@ -93,7 +94,7 @@ def versions() -> tuple[tuple[str, str], ...]:
     """What everything here ran with. Nothing that names the machine or its user."""
     gcc = subprocess.run([os.environ.get("CXX", "g++"), "--version"], capture_output=True, text=True, check=False)
     return (
-        ("torch", torch.__version__),
+        ("torch", str(torch.__version__)),
         ("python", platform.python_version()),
         ("compiler", gcc.stdout.splitlines()[0] if gcc.stdout else "unknown"),
         ("cpu", torch.backends.cpu.get_cpu_capability()),
@@ -223,6 +224,7 @@ def judge_case(case: Case, store: str, package: str, level: str) -> Verdict:
 
     At the levels ``lower`` and ``kernel`` nothing runs: a candidate that compiles so far passes.
     """
+    global _candidate
     warm_threads()
     try:
         register_operators(case.settings.modules)
@@ -250,7 +252,19 @@ def judge_case(case: Case, store: str, package: str, level: str) -> Verdict:
         return Verdict("fail", problem.failure, compiles=compiles)
     if level in ("lower", "kernel"):
         return Verdict("pass", compiles=compiles)
+    _candidate = (session, store)
     return replace(session.judge(flat, case.settings.calls), compiles=compiles)
+
+
+def judge_again(values: Sequence[Value], calls: int) -> Verdict:
+    """Judge other inputs of the candidate that this worker has compiled."""
+    assert _candidate is not None
+    session, store = _candidate
+    try:
+        flat = [make_tensor(value, Store(store)) for value in values]
+    except RuntimeError as problem:
+        return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
+    return session.judge(flat, calls)
 
 
 def observe(case: Case, store: str, prefix: str) -> list[Observation]:

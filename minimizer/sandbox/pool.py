@@ -136,10 +136,13 @@ class Worker:
         self.alive = True
         self.stage = ""
 
-    def call(self, task: str, *args: Any, timeout: float) -> Any:
+    def call(
+        self, task: str, *args: Any, timeout: float, stage_timeout: Mapping[str, float] | None = None
+    ) -> Any:
         """Run ``module:function`` with `args` in the worker and return its answer.
 
-        Raises TaskError when the task raised (the worker lives on), Died and TimedOut (it does not).
+        `timeout` is for the whole task, `stage_timeout` for single stages of it. Raises TaskError when the
+        task raised (the worker lives on), Died and TimedOut (it does not).
         """
         if not self.alive:
             raise RuntimeError("the worker is gone")
@@ -148,13 +151,17 @@ class Worker:
             self._connection.send((task, args))
         except OSError:
             raise self._died() from None
-        deadline = time.monotonic() + timeout
+        started = time.monotonic()
+        last = deadline = started + timeout
         while True:
             try:
-                if self._connection.poll(min(0.5, max(0.0, deadline - time.monotonic()))):
+                if self._connection.poll(min(0.5, max(0.0, last - time.monotonic()))):
                     tag, body = self._connection.recv()
                     if tag == "note":
                         self.stage = body
+                        limit = (stage_timeout or {}).get(body)
+                        started = time.monotonic()
+                        last = deadline if limit is None else min(deadline, started + limit)
                         continue
                     if tag == "done":
                         return body
@@ -164,9 +171,9 @@ class Worker:
             ended = self._zygote.ask({"do": "poll", "pid": self._pid})
             if ended is not None:
                 raise self._died(ended)
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= last:
                 self._end()
-                raise TimedOut(timeout, self.stage, self.output)
+                raise TimedOut(time.monotonic() - started, self.stage, self.output)
 
     @property
     def output(self) -> str:
