@@ -100,9 +100,12 @@ def _replays(
 
 
 def alike(a: Signature, b: Signature) -> bool:
-    """Whether two runs of one case show one bug: heap corruption may also end in wrong values."""
-    return a == b or (_corrupts(a) and _corrupts(b))
+    """Whether a failure `a` counts as the failure `b` that is wanted.
+
+    Wrong values that are not finite (NaN for a number) may be traced back to wrong ordinary numbers, from
+    which they came; never the other way.
+    """
+    return a == b or (a.kind == b.kind == "wrong_value" and b.text == NOT_FINITE and a.text == "values")
 
 
-def _corrupts(signature: Signature) -> bool:
-    return signature.kind == "crash" and signature.text == "memory"
+NOT_FINITE = "values: not finite"

@@ -31,14 +31,18 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
         prog="aoti-minimize",
-        description="Find an input on which an AOTInductor-compiled model fails, and reduce it to a minimal repro.",
+        description="Find an input on which an AOTInductor-compiled model fails; reduce it to a minimal repro.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("target", help="a Python file with get_model() and get_example_inputs()")
     top.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: TARGET-repro)")
     top.add_argument(
-        "--budget", type=_positive, default=300.0, metavar="SECONDS", help="time for everything (default: 300)"
+        "--budget",
+        type=_positive,
+        default=300.0,
+        metavar="SECONDS",
+        help="time for everything (default: 300)",
     )
     top.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the input search (default: 0)")
     top.add_argument(
@@ -92,7 +96,9 @@ def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
     if target.is_dir():
         raise Unusable(f"{target} is a folder; give the path of a model file in it")
     if target.suffix != ".py":
-        raise Unusable(f"{target.name} is not a .py file; give a model file with get_model() and get_example_inputs()")
+        raise Unusable(
+            f"{target.name} is not a .py file; give a model file with get_model() and get_example_inputs()"
+        )
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         raise Unusable("no C++ compiler on PATH; AOTInductor needs one: install g++")
     out = arguments.out or Path(f"{target.stem}-repro")
@@ -118,7 +124,11 @@ def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
             return run.go()
         except KeyboardInterrupt:
             run.note(status="interrupted")
-            console.say("interrupted", f"the best so far is in {out}; go on with: {options.command} --resume", always=True)
+            console.say(
+                "interrupted",
+                f"the best so far is in {out}; go on with: {options.command} --resume",
+                always=True,
+            )
             return INTERRUPTED
 
 

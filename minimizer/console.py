@@ -40,7 +40,9 @@ class Bar:
     def __init__(self, label: str, total: int | None, unit: str, *, shown: bool) -> None:
         self._bar: Any = None
         if shown:
-            self._bar = tqdm(total=total, desc=f"{label:<{LABEL - 1}}", unit=unit, leave=False, file=sys.stderr)
+            self._bar = tqdm(
+                total=total, desc=f"{label:<{LABEL - 1}}", unit=unit, leave=False, file=sys.stderr
+            )
         self._last = 0.0
 
     def __enter__(self) -> Bar:

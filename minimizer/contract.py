@@ -98,8 +98,12 @@ def _check_range(
         return None
     where = sizes[symbol][1]
     bounds = f"{low} <= {symbol}" + (f" <= {high}" if high is not None else "")
-    wider = f"Dim({symbol!r}, min={min(low, size)}" + (f", max={max(high, size)})" if high is not None else ")")
-    return Misuse(where, f"a size with {bounds}", f"size {size}", f"stay in the range, or export with {wider}")
+    wider = f"Dim({symbol!r}, min={min(low, size)}" + (
+        f", max={max(high, size)})" if high is not None else ")"
+    )
+    return Misuse(
+        where, f"a size with {bounds}", f"size {size}", f"stay in the range, or export with {wider}"
+    )
 
 
 def _check_expressions(name: str, meta: TensorMeta, value: Value, known: dict[str, int]) -> Misuse | None:

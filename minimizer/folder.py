@@ -57,7 +57,9 @@ class RunFolder:
         except json.JSONDecodeError as problem:
             raise FolderError(f"{marker} is damaged; choose another folder with --out") from problem
         except OSError as problem:
-            raise FolderError(f"{self.path} cannot be written: {problem.strerror}; choose another with --out") from problem
+            raise FolderError(
+                f"{self.path} cannot be written: {problem.strerror}; choose another with --out"
+            ) from problem
 
     def _clear(self) -> None:
         """Remove what an earlier run of the same target left, and nothing else."""
@@ -81,7 +83,10 @@ class RunFolder:
 
     def save_case(self, case: Case, name: str = "case", about: Mapping[str, Any] | None = None) -> None:
         """Store a case; its tensors stay in the store of the folder."""
-        self.write(f"{name}/case.json", json.dumps({**case_to_json(case), "about": dict(about or {})}, indent=1) + "\n")
+        self.write(
+            f"{name}/case.json",
+            json.dumps({**case_to_json(case), "about": dict(about or {})}, indent=1) + "\n",
+        )
 
     def load_case(self, name: str = "case") -> tuple[Case, dict[str, Any]] | None:
         """A stored case and what was noted about it; None when there is none. Raises FolderError."""

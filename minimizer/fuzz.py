@@ -29,6 +29,9 @@ MEMORY = 1 << 28
 SHRINK_JUDGEMENTS = 200
 """Inputs judged while shrinking; the reducer goes on from there with the graph in hand."""
 
+PATIENCE = 400
+"""Inputs tried after a mild finding that is not a lost error."""
+
 ROUND = 200
 """Hypothesis examples per round; each round has a seed of its own."""
 
@@ -39,12 +42,13 @@ Judge = Callable[[Sequence[Value], int], Verdict]
 
 @dataclass(frozen=True)
 class Finding:
-    """A failing set of inputs, called `calls` times."""
+    """A failing set of inputs, called `calls` times, found at input `tried`; `mild` as in `mild`."""
 
     values: tuple[Value, ...]
     calls: int
     failure: Failure
     tried: int
+    mild: bool = False
 
 
 @dataclass
@@ -70,7 +74,8 @@ class InputSpace:
         self.roles = input_roles(program)
         hints = {s.name: s.hint for s in program.symbols}
         self.specs = [
-            (i.meta.dtype, Role(role.kind, _bound(role, hints))) for i, role in zip(program.inputs, self.roles)
+            (i.meta.dtype, Role(role.kind, _bound(role, hints)))
+            for i, role in zip(program.inputs, self.roles)
         ]
         self.mined = tuple(mined)
 
@@ -91,9 +96,7 @@ class InputSpace:
     def values(self, draw: Draw) -> tuple[Value, ...]:
         """The values that a draw describes, laid out with the exported strides."""
         sizes = {s.name: s.hint for s in self.symbols} | draw.size_of
-        return tuple(
-            self._value(k, sizes, draw) for k in range(len(self.program.inputs))
-        )
+        return tuple(self._value(k, sizes, draw) for k in range(len(self.program.inputs)))
 
     def _value(self, k: int, sizes: dict[str, int], draw: Draw) -> Value:
         meta = self.program.inputs[k].meta
@@ -101,9 +104,7 @@ class InputSpace:
         stride = tuple(int(evaluate(step, sizes)) for step in meta.stride)
         bound = _bound(self.roles[k], sizes)
         plain = stride == contiguous_stride(shape)
-        return Value(
-            meta.dtype, shape, draw.fills[k], None if plain else stride, meta.device, bound
-        )
+        return Value(meta.dtype, shape, draw.fills[k], None if plain else stride, meta.device, bound)
 
     def opening(self) -> Iterator[Draw]:
         """The fixed opening moves."""
@@ -162,12 +163,20 @@ def search(
         progress(report.tried)
         if verdict.failure is not None:
             signature = verdict.failure.signature
-            if signature not in report.also:
-                report.also[signature] = Finding(tuple(values), times, verdict.failure, report.tried)
+            known = report.also.get(signature)
+            if known is None or (known.mild and not mild(verdict)):
+                report.also[signature] = Finding(
+                    tuple(values), times, verdict.failure, report.tried, mild(verdict)
+                )
         return verdict
 
     def over() -> bool:
-        return report.tried >= most or give_up() or (settle() and bool(report.also))
+        if report.tried >= most or give_up():
+            return True
+        if not report.also:
+            return False
+        value = [f for f in report.also.values() if f.failure.severity > Severity.LOST_ERROR]
+        return settle() or any(report.tried >= f.tried + PATIENCE for f in value)
 
     if decisive(try_values(examples, 2)) is None:
         for draw in space.opening():
@@ -175,22 +184,29 @@ def search(
                 break
         else:
             _rounds(space, try_values, report, seed, calls, over)
-    ranked = sorted(report.also.values(), key=lambda f: (-f.failure.severity, mild(f.failure), f.tried))
+    ranked = sorted(report.also.values(), key=lambda f: (f.mild, -f.failure.severity, f.tried))
     report.finding = ranked[0] if ranked else None
     if report.finding is not None:
         report.also.pop(report.finding.failure.signature)
     return report
 
 
-def mild(failure: Failure) -> bool:
-    """Whether a search that found this goes on for something worse."""
-    return failure.severity <= Severity.LOST_ERROR or failure.flavour in ("stride", "type")
+def mild(verdict: Verdict) -> bool:
+    """Whether a search that found this goes on for something worse.
+
+    So it does for a lost error, for another layout or Python type of the right values, and for wrong values
+    that came of NaN or infinity among the inputs: the same bug often shows on ordinary numbers too.
+    """
+    failure = verdict.failure
+    if failure is None:
+        return True
+    layout = failure.flavour in ("stride", "type")
+    return failure.severity <= Severity.LOST_ERROR or layout or verdict.special
 
 
 def decisive(verdict: Verdict) -> Failure | None:
     """The failure, when it is bad enough to end a search."""
-    failure = verdict.failure
-    return None if failure is None or mild(failure) else failure
+    return None if mild(verdict) else verdict.failure
 
 
 def _rounds(

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minimizer.capture import Determinism, alike
 from minimizer.case import Case, Value
@@ -30,6 +30,9 @@ WRITTEN_OUT = 48
 VERIFY_RUNS = 2
 """Fresh runs of a repro before it is claimed (more when the failure is flaky)."""
 
+HANG_TIMEOUT = 45
+"""Seconds after which a repro calls a compilation or a call one that does not end."""
+
 FAILURE = 1
 
 
@@ -38,6 +41,7 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     spoken = _plain(run, case, narrowed) if narrowed is not None else case
     attempts = [spoken] if spoken == case else [spoken, case]
     runs = VERIFY_RUNS if found.certain else 5
+    runs = 1 if failure.kind == "hang" else runs
     verified = None
     for attempt in attempts:
         text = write_repro(run, attempt, failure, found)
@@ -60,12 +64,14 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     files = "repro.py · report.md"
     if verified.holds:
         run.console.say(
-            "repro", f"{run.folder.path / 'repro.py'} · fails {verified.failures} of {verified.runs} fresh runs", always=True
+            "repro",
+            f"{run.folder.path / 'repro.py'} · fails {verified.failures} of {verified.runs} fresh runs",
+            always=True,
         )
     else:
         run.console.say(
             "repro",
-            f"{run.folder.path / 'repro.py'} shows the failure in {verified.failures} of {verified.runs} fresh runs"
+            f"{run.folder.path / 'repro.py'} fails in {verified.failures} of {verified.runs} fresh runs"
             + ("" if verified.silent_in_eager else ", and fails without a compiler too")
             + "; do not file it as it is",
             always=True,
@@ -126,15 +132,19 @@ def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> s
     state_values = _stored_values(run, [s.value for s in case.program.state])
     named_state = [(s.name, value) for s, value in zip(case.program.state, state_values)]
     codes = _codes(run, [value for _, value in named + named_state])
-    value_code = [
-        code or f'saved["{name}"]' for (name, _), code in zip(named, codes[: len(named)])
-    ]
+    value_code = [code or f'saved["{name}"]' for (name, _), code in zip(named, codes[: len(named)])]
     state_code = {
         name: code or f'state["{name}"]' for (name, _), code in zip(named_state, codes[len(named) :])
     }
     saved = [item for item, code in zip(named + named_state, codes) if code is None]
     if saved:
-        _call(run, "save_tensors", saved, str(folder.store.resolve()), str((folder.path / INPUTS_FILE).resolve()))
+        _call(
+            run,
+            "save_tensors",
+            saved,
+            str(folder.store.resolve()),
+            str((folder.path / INPUTS_FILE).resolve()),
+        )
     imports = _bring_operators(run, case)
     text = repro_source(
         case,
@@ -145,6 +155,7 @@ def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> s
         versions=dict(run.record.versions or {}),
         imports=imports,
         repeat=1 if found.certain else found.repeats,
+        timeout=HANG_TIMEOUT,
     )
     folder.write("repro.py", text)
     return text
@@ -166,7 +177,7 @@ def _codes(run: Run, values: Sequence[Value]) -> list[str | None]:
     return codes
 
 
-def _call(run: Run, task: str, *args: object) -> object:
+def _call(run: Run, task: str, *args: object) -> Any:
     worker = run.sandbox.worker()
     try:
         return worker.call(TASKS + task, *args, timeout=120.0)

@@ -86,8 +86,12 @@ def prosecutors(bench: CaseBench, case: Case, failure: Failure, repeats: int) ->
 
 def kernel_words(failure: Failure) -> frozenset[str]:
     """Operator names inside the names of the generated kernels that an error speaks of."""
-    names = re.findall(r"\b(?:cpp|triton)_(?:poi_|red_|per_)?fused_(\w+?)_\d+\b", failure.message + failure.detail)
-    return frozenset(word for name in names for word in re.split(r"_(?=[a-z])", name) if word) | frozenset(names)
+    names = re.findall(
+        r"\b(?:cpp|triton)_(?:poi_|red_|per_)?fused_(\w+?)_\d+\b", failure.message + failure.detail
+    )
+    return frozenset(word for name in names for word in re.split(r"_(?=[a-z])", name) if word) | frozenset(
+        names
+    )
 
 
 def hints(case: Case, failure: Failure) -> Iterator[frozenset[str]]:
@@ -145,7 +149,11 @@ def narrow(
             continue
         if confirmed is None:
             continue
-        proof = certificate(result.case, observed, judge, deadline=deadline, journal=record) if result.complete else None
+        proof = (
+            certificate(result.case, observed, judge, deadline=deadline, journal=record)
+            if result.complete
+            else None
+        )
         return Narrowed(result.case, confirmed, result, proof, judge.level, "; ".join(notes))
     return None
 

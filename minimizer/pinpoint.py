@@ -1,7 +1,7 @@
 """The generated kernel at fault.
 
-After reduction the program is a handful of calls, so its generated code usually holds one kernel: then that is
-the one, and the evidence is that there is no other. With several, none is named here.
+After reduction the program is a handful of calls, so its generated code usually holds one kernel: then that
+is the one, and the evidence is that there is no other. With several, none is named here.
 """
 
 from __future__ import annotations

@@ -188,7 +188,8 @@ class Program:
 
     def meta_of(self, name: str) -> Meta:
         """What is known of a named value. Raises KeyError for an unknown name."""
-        for record in (*self.inputs, *self.state, *self.nodes):
+        records: tuple[Input | State | Node, ...] = (*self.inputs, *self.state, *self.nodes)
+        for record in records:
             if record.name == name:
                 return record.meta
         raise KeyError(name)
@@ -303,13 +304,17 @@ def prune(program: Program) -> Program:
     written = {bases.get(name, name) for name in alive}
     for node in reversed(program.nodes):
         targets = {
-            bases.get(name, name) for k in node.mutates if k < len(node.args) for name in references(node.args[k])
+            bases.get(name, name)
+            for k in node.mutates
+            if k < len(node.args)
+            for name in references(node.args[k])
         }
         if node.name in alive or targets & (caller | written):
             kept.append(node)
             alive |= set(node.inputs)
             written |= {bases.get(name, name) for name in node.inputs}
-    given = frozenset().union(*(meta_symbols(r.meta) for r in (*kept, *program.inputs)), frozenset())
+    metas = [node.meta for node in kept] + [i.meta for i in program.inputs]
+    given = frozenset().union(*(meta_symbols(meta) for meta in metas), frozenset())
     kept_names = {node.name for node in kept}
     nodes = tuple(
         node
@@ -317,11 +322,15 @@ def prune(program: Program) -> Program:
         if node.name in kept_names or (node.target == CHECK and sym_symbols(node.args) <= given)
     )
     passed = frozenset().union(*(sym_symbols((n.args, tuple(n.kwargs), n.meta)) for n in nodes), frozenset())
-    used_graphs = {leaf.name for n in nodes for leaf in leaves((n.args, tuple(n.kwargs))) if isinstance(leaf, Graph)}
+    used_graphs = {
+        leaf.name for n in nodes for leaf in leaves((n.args, tuple(n.kwargs))) if isinstance(leaf, Graph)
+    }
     inputs = tuple(i for i in program.inputs if i.name in alive)
     # A size that only a dead input carried still needs a carrier: keep the first input that has it.
     carried = frozenset().union(*(i.meta.symbols for i in inputs), frozenset())
-    needed = frozenset().union(*(sym_symbols((n.args, tuple(n.kwargs))) for n in nodes), sym_symbols(program.output))
+    needed = frozenset().union(
+        *(sym_symbols((n.args, tuple(n.kwargs))) for n in nodes), sym_symbols(program.output)
+    )
     for i in program.inputs:
         if i not in inputs and (i.meta.symbols & needed) - carried:
             inputs = tuple(x for x in program.inputs if x in inputs or x is i)
@@ -351,10 +360,12 @@ def meta_symbols(meta: Meta) -> frozenset[str]:
 
 
 _VIEWS = frozenset(
-    "view reshape transpose permute t slice select squeeze unsqueeze expand as_strided alias detach "
-    "diagonal unfold split split_with_sizes chunk unbind narrow movedim flatten unflatten view_as "
-    "expand_as swapaxes swapdims mT adjoint real imag view_as_real view_as_complex unsafe_chunk "
-    "contiguous to getitem".split()
+    """
+    view reshape transpose permute t slice select squeeze unsqueeze expand as_strided alias detach
+    diagonal unfold split split_with_sizes chunk unbind narrow movedim flatten unflatten view_as
+    expand_as swapaxes swapdims mT adjoint real imag view_as_real view_as_complex unsafe_chunk
+    contiguous to getitem
+    """.split()
 )
 
 

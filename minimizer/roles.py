@@ -12,8 +12,10 @@ from minimizer.program import Node, Program, Ref, TensorMeta, references
 from minimizer.symbolic import Size
 
 _THROUGH = frozenset(
-    "to _to_copy view reshape squeeze unsqueeze expand contiguous clone alias flatten permute transpose select "
-    "slice long int detach getitem index_select".split()
+    """
+    to _to_copy view reshape squeeze unsqueeze expand contiguous clone alias flatten permute transpose
+    select slice long int detach getitem index_select
+    """.split()
 )
 _BY_DIM = {
     "gather": (0, 1, 2),
@@ -32,8 +34,10 @@ _BY_DIM = {
 }
 """Operators that index along a dim: positions of the indexed tensor, the dim and the index."""
 
-_LISTS = frozenset("index index_put index_put_ _unsafe_index".split())
-_CLASSES = frozenset("nll_loss nll_loss_nd cross_entropy_loss nll_loss_forward multi_margin_loss".split())
+_LISTS = frozenset(["index", "index_put", "index_put_", "_unsafe_index"])
+_CLASSES = frozenset(
+    ["nll_loss", "nll_loss_nd", "cross_entropy_loss", "nll_loss_forward", "multi_margin_loss"]
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ def input_roles(program: Program) -> tuple[InputRole, ...]:
         first = references(node.args[:1])
         if name in _THROUGH and first and first[0] in sources:
             sources[node.name] = sources[first[0]]
-    return tuple(InputRole("index", bounds[i.name]) if i.name in bounds else InputRole() for i in program.inputs)
+    return tuple(
+        InputRole("index", bounds[i.name]) if i.name in bounds else InputRole() for i in program.inputs
+    )
 
 
 def _indices(program: Program, node: Node, name: str) -> list[tuple[str, Size | None]]:
@@ -79,7 +85,11 @@ def _indices(program: Program, node: Node, name: str) -> list[tuple[str, Size | 
             return [(args[index].name, size(tensor, args[dim]))]
     if name in _LISTS and len(args) > 1 and isinstance(args[1], (list, tuple)):
         return [(item.name, size(0, k)) for k, item in enumerate(args[1]) if isinstance(item, Ref)]
-    if name in ("embedding", "embedding_bag", "_embedding_bag") and len(args) > 1 and isinstance(args[1], Ref):
+    if (
+        name in ("embedding", "embedding_bag", "_embedding_bag")
+        and len(args) > 1
+        and isinstance(args[1], Ref)
+    ):
         return [(args[1].name, size(0, 0))]
     if name == "one_hot" and len(args) > 1 and isinstance(args[0], Ref) and isinstance(args[1], int):
         return [(args[0].name, args[1] if args[1] > 0 else None)]

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from minimizer import contract, fuzz, handing, region
-from minimizer.capture import Determinism, Rung, capture
+from minimizer import contract, fuzz, growth, handing, region
+from minimizer.capture import LADDER, Determinism, Rung, capture
 from minimizer.case import Case, Settings, Value
 from minimizer.console import Console
 from minimizer.folder import RunFolder
@@ -25,6 +26,7 @@ from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
 from minimizer.oracle.verdict import Failure, Signature, Verdict
 from minimizer.pinpoint import find_kernel
 from minimizer.program import Program
+from minimizer.reduce.cut import keep, units
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import FileJournal
 from minimizer.reduce.search import Progress
@@ -115,15 +117,15 @@ class Run:
 
     # Bookkeeping
 
-    def note(self, **known: object) -> None:
+    def note(self, **known: Any) -> None:
         """Add to what is known, and write it down."""
-        self.record = replace(self.record, **known)  # type: ignore[arg-type]
-        spent = {
-            "wall_seconds": self.clock.spent,
-            "cpu_seconds": self.sandbox.cpu_seconds(),
-            "compiles": self.compiles + self.cases.compiles,
-        }
-        self.record = replace(self.record, **spent)
+        self.record = replace(self.record, **known)
+        self.record = replace(
+            self.record,
+            wall_seconds=self.clock.spent,
+            cpu_seconds=self.sandbox.cpu_seconds(),
+            compiles=self.compiles + self.cases.compiles,
+        )
         self.folder.write("summary.json", json.dumps(summary_json(self.record), indent=1) + "\n")
 
     # Steps
@@ -140,7 +142,7 @@ class Run:
         if resumed is None:
             failure = self.compile(info)
             if failure is None:
-                finding = self.fuzz(info)
+                finding = self.search(info)
                 if finding is None:
                     return self.nothing()
                 failure = finding.failure
@@ -194,7 +196,7 @@ class Run:
         nodes = f"{program.operator_count} ATen nodes" if not info.untranslatable else "graph not translated"
         self.console.say(
             "target",
-            f"{self.options.target.name}: {_signature_text(program)}; {nodes}; {', '.join(info.devices) or 'cpu'}",
+            f"{self.options.target.name}: {_signature_text(program)}; {nodes}; {' '.join(info.devices) or 'cpu'}",
         )
         if info.untranslatable:
             self.console.say("", f"the graph cannot be reduced: {info.untranslatable}")
@@ -206,7 +208,7 @@ class Run:
         return info
 
     def check_inputs(self, info: TargetInfo) -> int | None:
-        """Judge the inputs that the person brought against the contract; MISUSE, or None when they keep it."""
+        """Judge the person's inputs against the contract; MISUSE, or None when they keep it."""
         try:
             given = self.bench.person_inputs(self.options.check_inputs)
         except TaskError as problem:
@@ -234,7 +236,7 @@ class Run:
             self.console.say("compile", f"failed after {took:.1f} s in stage {failure.stage}")
         return failure
 
-    def fuzz(self, info: TargetInfo) -> fuzz.Finding | None:
+    def search(self, info: TargetInfo) -> fuzz.Finding | None:
         """Search for a failing input."""
         space = fuzz.InputSpace(info.program, fuzz.mine_constants(self.bench.generated_code()))
         examples = self._given or info.examples
@@ -255,7 +257,8 @@ class Run:
         end = f"failure at input {report.finding.tried}" if report.finding else "no failure"
         self.console.say(
             "fuzz",
-            f"{report.tried} inputs · {report.tried / took:.0f}/s · {report.invalid} refused by eager or guards · {end}",
+            f"{report.tried} inputs · {report.tried / took:.0f}/s · "
+            f"{report.invalid} refused by eager or guards · {end}",
         )
         also = tuple(f"{s}: {f.failure.message.splitlines()[0][:200]}" for s, f in report.also.items())
         self.note(inputs_tried=report.tried, findings=also)
@@ -272,7 +275,9 @@ class Run:
         """The finding as a case of the translated program."""
         values = finding.values if finding is not None else info.examples
         modules = (info.files[0],) if custom_namespaces(info.program) else ()
-        settings = Settings(config=info.config, calls=finding.calls if finding else info.calls, modules=modules)
+        settings = Settings(
+            config=info.config, calls=finding.calls if finding else info.calls, modules=modules
+        )
         return Case(info.program, tuple(values), settings)
 
     def capture(
@@ -289,6 +294,8 @@ class Run:
             finally:
                 bench.close()
 
+        if failure.kind == "hang" and failure.stage != "run":
+            return Determinism(LADDER[0], 1, 1, failure)  # minutes each; the growth curve is the evidence
         runs = 2 if failure.kind == "hang" else 5
         with self.console.bar("capture"):
             found = capture(failure, replay, runs=runs, give_up=self.clock.past(REDUCE_SHARE))
@@ -417,11 +424,15 @@ class Run:
         self.cases.close()
         if self.cases.errors:
             self.folder.write("internal_error.txt", "\n\n".join(self.cases.errors))
-            self.console.say("", f"{len(self.cases.errors)} candidates could not be judged: internal_error.txt")
+            self.console.say(
+                "", f"{len(self.cases.errors)} candidates could not be judged: internal_error.txt"
+            )
         for k, (other, seen) in enumerate(also.values()):
             self.folder.save_case(other, f"also/{k}-{seen.kind}", {"message": seen.message[:500]})
         if narrowed is None:
-            self.console.say("reduce", "the translated graph does not show the failure; it is handed over whole")
+            self.console.say(
+                "reduce", "the translated graph does not show the failure; it is handed over whole"
+            )
             return None
         after = narrowed.case.program.operator_count
         result = narrowed.reduction
@@ -456,8 +467,34 @@ class Run:
         return found
 
     def shorten_hang(self, case: Case, failure: Failure) -> Case:
-        """A shorter program whose compilation still does not end in time."""
-        return case
+        """A shorter program whose compilation does not end. Raises Unusable when it is merely slow."""
+        observed = self.observe(case)
+        if observed is None or failure.stage == "run":
+            return case
+        names = units(case.program)
+        self.cases.timeout = max(10.0, min(30.0, 0.1 * self.options.budget))
+
+        def compile_prefix(nodes: int) -> float | None:
+            shorter = keep(case, names[:nodes], observed)
+            if shorter is None:
+                return 0.0
+            started = self.clock.spent
+            verdict = self.cases.judge(shorter, "kernel", fresh=True)
+            hangs = verdict.failure is not None and verdict.failure.kind == "hang"
+            return None if hangs else self.clock.spent - started
+
+        with self.console.bar("growth"):
+            curve = growth.measure(len(names), compile_prefix, self.cases.timeout)
+        self.console.say("growth", curve.text)
+        if not curve.blows_up or curve.shortest is None:
+            raise Unusable(
+                f"compiling {self.options.target.name} has {failure.message} and seems merely "
+                f"slow ({curve.text}); give it more time with --budget"
+            )
+        self.note(figures=f"compile time: {curve.text}")
+        # One step further than the shortest, so that a faster machine hangs as well.
+        further = min(len(names), round(1.3 * curve.shortest))
+        return keep(case, names[:further], observed) or case
 
     def _cause(self, case: Case) -> str:
         """Who is to blame, as far as is known."""
@@ -465,7 +502,9 @@ class Run:
         if not spaces:
             return "compiler"
         for node in case.program.nodes:
-            if node.target.split(".")[0] in spaces and _fake_disagrees(node.name, node.meta, self._observed, case):
+            if node.target.split(".")[0] in spaces and _fake_disagrees(
+                node.name, node.meta, self._observed, case
+            ):
                 return "custom op"
         return "unknown"
 
@@ -531,7 +570,9 @@ def _signature_text(program: Program) -> str:
     return ", ".join([count, *dims]) if dims else f"{count}, static"
 
 
-def _resized(space: fuzz.InputSpace, values: Sequence[Value], sizes: dict[str, int]) -> tuple[Value, ...] | None:
+def _resized(
+    space: fuzz.InputSpace, values: Sequence[Value], sizes: dict[str, int]
+) -> tuple[Value, ...] | None:
     """The same kinds of values at other sizes; stored examples become ordinary numbers."""
     from strategies import Draw, telling_fills
     from strategies.values import Fill

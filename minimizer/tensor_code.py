@@ -59,15 +59,21 @@ def _plain(tensor: torch.Tensor, budget: int) -> str | None:
         return f"torch.zeros({shape or '()'}{dtype})"
     flat = tensor.flatten()
     first = flat[0].item()
-    if tensor.dim() and bool((flat == flat[0]).all()) and not (first == 0 and math.copysign(1, _real(first)) < 0):
+    if (
+        tensor.dim()
+        and bool((flat == flat[0]).all())
+        and not (first == 0 and math.copysign(1, _real(first)) < 0)
+    ):
         dtype = "" if name == "float32" else f", dtype=torch.{name}"
         for value, function in ((0, "zeros"), (1, "ones")):
             if first == value:
                 return f"torch.{function}({shape}{dtype})"
         text = _short_float(flat[0]) if tensor.is_floating_point() else _number(first)
         fill_dtype = "" if name == "float32" or (name == "int64" and isinstance(first, int)) else dtype
-        return f"torch.full(({shape},), {text}{fill_dtype})" if tensor.dim() == 1 else (
-            f"torch.full(({shape}), {text}{fill_dtype})"
+        return (
+            f"torch.full(({shape},), {text}{fill_dtype})"
+            if tensor.dim() == 1
+            else (f"torch.full(({shape}), {text}{fill_dtype})")
         )
     if tensor.numel() > budget:
         return None
@@ -112,7 +118,8 @@ def _layouts(code: str, tensor: torch.Tensor, stride: tuple[int, ...]) -> list[s
     inverse = [order.index(dim) for dim in range(tensor.dim())]
     swapped = tensor.permute(order)
     if swapped.is_contiguous():
-        laid_out = f"{code}.permute({', '.join(map(str, order))}).contiguous().permute({', '.join(map(str, inverse))})"
+        there, back = ", ".join(map(str, order)), ", ".join(map(str, inverse))
+        laid_out = f"{code}.permute({there}).contiguous().permute({back})"
         options = [laid_out]
         if tensor.dim() == 2:
             options.insert(0, f"{code}.t().contiguous().t()")

@@ -93,7 +93,9 @@ def meta_of(value: Any) -> Any:
 
 def _where(node: torch.fx.Node) -> str:
     """The user's line: ``model.py:12 y = torch.relu(x)``."""
-    frames = re.findall(r'File "([^"]+)", line (\d+), in [^\n]*\n\s*([^\n]*)', node.meta.get("stack_trace") or "")
+    frames = re.findall(
+        r'File "([^"]+)", line (\d+), in [^\n]*\n\s*([^\n]*)', node.meta.get("stack_trace") or ""
+    )
     if not frames:
         return ""
     file, line, code = frames[-1]
@@ -199,14 +201,22 @@ class _Translation:
             if reads_size or not defines:
                 self.names[node] = _number(value) if meta is None else meta
                 return
-        if self.top and isinstance(value, (bool, int, float)) and getattr(target, "__module__", "") == "_operator":
+        if (
+            self.top
+            and isinstance(value, (bool, int, float))
+            and getattr(target, "__module__", "") == "_operator"
+        ):
             self.names[node] = value
             return
         text = _target_name(target)
         if text == "operator.getitem" and isinstance(self.arg(node.args[0]), tuple):
             self.names[node] = self.arg(node.args[0])[node.args[1]]
             return
-        if text.startswith("aten._assert") or "sym_constrain_range" in text or text in ("torch._check", "aten._check"):
+        if (
+            text.startswith("aten._assert")
+            or "sym_constrain_range" in text
+            or text in ("torch._check", "aten._check")
+        ):
             self._assertion(node, text)
             return
         if isinstance(target, torch._ops.HigherOrderOperator):
@@ -217,7 +227,9 @@ class _Translation:
         mutates: tuple[int, ...] = ()
         if isinstance(target, torch._ops.OpOverload):
             schema = target._schema.arguments
-            mutates = tuple(k for k, a in enumerate(schema) if a.alias_info is not None and a.alias_info.is_write)
+            mutates = tuple(
+                k for k, a in enumerate(schema) if a.alias_info is not None and a.alias_info.is_write
+            )
             kwargs = _without_defaults(target, kwargs)
             if text == "aten.copy_.default" and self._writes_itself(args):
                 self.names[node] = args[0]
@@ -251,7 +263,7 @@ class _Translation:
     def _higher_order(self, node: torch.fx.Node, target: Any) -> None:
         text = target.__name__
         if text in _INLINED:
-            body = self.names[node.args[1]]  # type: ignore[index]
+            body = self.names[node.args[1]]
             self._inline(node, body, node.args[2:])
             return
 
@@ -272,7 +284,11 @@ class _Translation:
         inner.run()
         output = inner.arg(inner.output_value)
         self.graphs[plain] = Program(
-            tuple(inner.inputs), tuple(inner.nodes), output, tuple(inner.state), graphs=tuple(inner.graphs.items())
+            tuple(inner.inputs),
+            tuple(inner.nodes),
+            output,
+            tuple(inner.state),
+            graphs=tuple(inner.graphs.items()),
         )
         return Graph(plain)
 
@@ -345,9 +361,10 @@ def _tree(spec: pytree.TreeSpec, leaves: Any, plain: Callable[[Any], Any]) -> An
         return None
     if spec.type in (dict, OrderedDict):
         return Tree("dict", tuple(spec.context), items)
-    if getattr(torch.return_types, spec.type.__name__, None) is spec.type:
-        return Tree(f"torch.return_types.{spec.type.__name__}", (), items)
-    raise Untranslatable(f"a container of type {spec.type.__name__} cannot be expressed")
+    kind = getattr(spec.type, "__name__", str(spec.type))
+    if getattr(torch.return_types, kind, None) is spec.type:
+        return Tree(f"torch.return_types.{kind}", (), items)
+    raise Untranslatable(f"a container of type {kind} cannot be expressed")
 
 
 def ranges(ep: torch.export.ExportedProgram) -> dict[str, tuple[int, int | None]]:
@@ -447,4 +464,3 @@ def _drop_dead(program: Program) -> Program:
     kept = prune(program)
     graphs = kept.graphs
     return replace(program, nodes=kept.nodes, state=kept.state, graphs=graphs)
-

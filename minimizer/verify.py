@@ -32,7 +32,7 @@ class Verified:
 
 
 def run_alone(folder: Path, environment: dict[str, str], timeout: float = TIMEOUT) -> tuple[int | None, str]:
-    """Run ``repro.py`` of a folder in a copy of it; exit status (None = killed after `timeout`) and output."""
+    """Run ``repro.py`` in a copy of its folder; exit status (None = killed at `timeout`) and output."""
     with tempfile.TemporaryDirectory(prefix="aoti-minimize-verify-") as alone:
         for item in folder.glob("repro*"):
             target = Path(alone) / item.name

@@ -70,7 +70,7 @@ class TargetBench:
 
     def _fresh(self) -> Worker:
         self.close()
-        self._worker = self._sandbox.worker(self._environment, directory=Path(self.request.path).parent)
+        self._worker = self._sandbox.worker(self._environment, directory=Path.cwd())
         self._loaded = False
         self.workers += 1
         return self._worker

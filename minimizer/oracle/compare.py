@@ -26,13 +26,17 @@ TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One disagreement. `wrong` marks the elements (values only); `ratio` is error over tolerance."""
+    """One disagreement. `wrong` marks the elements (values only); `ratio` is error over tolerance.
+
+    `finite` tells whether some wrong element is an ordinary number on both sides.
+    """
 
     index: int
     flavour: str
     figures: str
     wrong: torch.Tensor | None = None
     ratio: float = float("inf")
+    finite: bool = True
 
 
 def tolerance(dtype: torch.dtype) -> tuple[float, float]:
@@ -95,7 +99,24 @@ def compare_values(index: int, actual: torch.Tensor, expected: torch.Tensor) -> 
     ratio = float(finite.max()) if not bool(wrong.any()) else float((distance / limit.clamp(min=1e-12)).max())
     if not bool(wrong.any()):
         return None, ratio
-    return Mismatch(index, "values", describe_errors(actual, expected, wrong, distance), wrong, ratio), ratio
+    return value_mismatch(index, actual, expected, wrong, distance, ratio), ratio
+
+
+def value_mismatch(
+    index: int,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    wrong: torch.Tensor,
+    distance: torch.Tensor,
+    ratio: float,
+) -> Mismatch:
+    """The mismatch of the elements marked `wrong`, whose errors are `distance`."""
+    ordinary = wrong & torch.isfinite(distance)
+    finite = bool(ordinary.any())
+    figures = describe_errors(
+        actual, expected, wrong, torch.where(ordinary, distance, 0.0) if finite else distance
+    )
+    return Mismatch(index, "values", figures, wrong, ratio, finite)
 
 
 def describe_errors(

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from minimizer.oracle.compare import Mismatch, allowed, describe_errors, error, plain
+from minimizer.oracle.compare import Mismatch, allowed, error, plain, value_mismatch
 
 RUNS = 8
 """Noisy runs; the chance that a free element never moves is below 1 % when half of the roundings move it."""
@@ -29,35 +29,52 @@ ULPS = 2.0
 
 _EXACT = frozenset(
     """
-    view reshape transpose permute t slice select squeeze unsqueeze expand as_strided alias detach diagonal
-    unfold split split_with_sizes chunk unbind narrow movedim flatten unflatten view_as expand_as swapaxes
-    unsafe_chunk unsafe_split contiguous to _to_copy type_as clone copy copy_ cat concat stack hstack vstack
-    where masked_fill masked_fill_ masked_select neg neg_ abs abs_ sign sgn floor ceil round trunc fix
-    floor_ ceil_ round_ trunc_ floor_divide floor_divide_ remainder remainder_ fmod fmod_ maximum minimum fmax
-    fmin amax amin max min argmax argmin sort topk kthvalue median nanmedian mode clamp clamp_ clamp_min
-    clamp_max clip relu relu_ relu6 hardtanh threshold leaky_relu eq ne lt le gt ge isnan isinf isfinite
-    logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor bitwise_not arange full
-    full_like zeros zeros_like ones ones_like new_zeros new_ones new_full scalar_tensor eye tril triu embedding
-    gather index index_select take take_along_dim scatter scatter_ slice_scatter select_scatter
-    diagonal_scatter as_strided_scatter fill fill_ zero_ pad constant_pad_nd reflection_pad1d
-    reflection_pad2d replication_pad1d replication_pad2d replication_pad3d flip roll rot90 repeat
-    repeat_interleave tile nonzero unique one_hot bincount histc searchsorted bucketize max_pool1d max_pool2d
-    max_pool3d max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d nan_to_num signbit
-    copysign lift_fresh_copy lift_fresh empty empty_like empty_strided new_empty item _local_scalar_dense
-    real imag view_as_real view_as_complex complex conj _conj resolve_conj resolve_neg pixel_shuffle
+    view reshape transpose permute t slice select squeeze unsqueeze expand as_strided alias detach
+    diagonal unfold split split_with_sizes chunk unbind narrow movedim flatten unflatten view_as
+    expand_as swapaxes unsafe_chunk unsafe_split contiguous to _to_copy type_as clone copy copy_ cat
+    concat stack hstack vstack where masked_fill masked_fill_ masked_select neg neg_ abs abs_ sign sgn
+    floor ceil round trunc fix floor_ ceil_ round_ trunc_ floor_divide floor_divide_ remainder
+    remainder_ fmod fmod_ maximum minimum fmax fmin amax amin max min argmax argmin sort topk kthvalue
+    median nanmedian mode clamp clamp_ clamp_min clamp_max clip relu relu_ relu6 hardtanh threshold
+    leaky_relu eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not logical_xor
+    bitwise_and bitwise_or bitwise_xor bitwise_not arange full full_like zeros zeros_like ones ones_like
+    new_zeros new_ones new_full scalar_tensor eye tril triu embedding gather index index_select take
+    take_along_dim scatter scatter_ slice_scatter select_scatter diagonal_scatter as_strided_scatter
+    fill fill_ zero_ pad constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d
+    replication_pad2d replication_pad3d flip roll rot90 repeat repeat_interleave tile nonzero unique
+    one_hot bincount histc searchsorted bucketize max_pool1d max_pool2d max_pool3d
+    max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d nan_to_num signbit copysign
+    lift_fresh_copy lift_fresh empty empty_like empty_strided new_empty item _local_scalar_dense real
+    imag view_as_real view_as_complex complex conj _conj resolve_conj resolve_neg pixel_shuffle
     pixel_unshuffle channel_shuffle broadcast_tensors meshgrid cummax cummin ldexp frexp glu_ dropout
     native_dropout bernoulli any all isin heaviside sym_size index_put_ index_put
     """.split()
 )
 _ROUNDED_ONCE = frozenset(
-    "add add_ sub sub_ rsub mul mul_ div div_ true_divide reciprocal sqrt square addcmul addcdiv lerp".split()
+    """
+    add add_ sub sub_ rsub mul mul_ div div_ true_divide reciprocal sqrt square addcmul addcdiv lerp
+    """.split()
 )
 _RANDOM = frozenset(
-    "rand randn randint randperm rand_like randn_like randint_like bernoulli bernoulli_ normal normal_ uniform_ "
-    "dropout native_dropout multinomial exponential_ random_ rrelu alpha_dropout feature_dropout".split()
+    """
+    rand randn randint randperm rand_like randn_like randint_like bernoulli bernoulli_ normal normal_
+    uniform_ dropout native_dropout multinomial exponential_ random_ rrelu alpha_dropout feature_dropout
+    """.split()
 )
-_UNINITIALISED = frozenset("empty empty_like empty_strided new_empty new_empty_strided empty_permuted".split())
-_TIES = {"topk": 2, "sort": 1, "argsort": 1, "max": 1, "min": 1, "argmax": 1, "argmin": 1, "median": 1, "mode": 1}
+_UNINITIALISED = frozenset(
+    ["empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"]
+)
+_TIES = {
+    "topk": 2,
+    "sort": 1,
+    "argsort": 1,
+    "max": 1,
+    "min": 1,
+    "argmax": 1,
+    "argmin": 1,
+    "median": 1,
+    "mode": 1,
+}
 _WIDER = {
     torch.float32: torch.float64,
     torch.float16: torch.float64,
@@ -113,7 +130,9 @@ class Free(torch.fx.Interpreter):
     def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
         if target not in self.state:
             value = super().get_attr(target, args, kwargs)
-            self.state[target] = self._up(value.detach().clone()) if isinstance(value, torch.Tensor) else value
+            self.state[target] = (
+                self._up(value.detach().clone()) if isinstance(value, torch.Tensor) else value
+            )
         return self.state[target]
 
     def run_node(self, n: torch.fx.Node) -> Any:
@@ -227,7 +246,8 @@ class Free(torch.fx.Interpreter):
         out = super().call_function(target, (source.index_select(dim, order), *args[1:]), kwargs)
         leaves, spec = pytree.tree_flatten(out)
         leaves = [
-            order[leaf] if isinstance(leaf, torch.Tensor) and leaf.dtype == torch.int64 and k == len(leaves) - 1
+            order[leaf]
+            if isinstance(leaf, torch.Tensor) and leaf.dtype == torch.int64 and k == len(leaves) - 1
             else leaf
             for k, leaf in enumerate(leaves)
         ]
@@ -289,13 +309,10 @@ class Envelope:
         if not bool(wrong.any()):
             return None
         distance = error(actual, expected)
-        figures = describe_errors(actual, expected, wrong, distance)
         ratio = float((compiled_error / limit.clamp(min=1e-12))[wrong].max())
-        return Mismatch(k, "values", figures, wrong, ratio)
+        return value_mismatch(k, actual, expected, wrong, distance, ratio)
 
 
 def _rounded(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """A free answer as the program would return it, so that overflow to infinity compares as such."""
     return value.to(dtype) if value.dtype != dtype else value
-
-

@@ -6,7 +6,8 @@ import re
 
 _DEFINITION = re.compile(r'extern "C"\s+(?:__declspec\(\w+\)\s+)?void\s+(\w+)\(')
 _SOURCES = re.compile(
-    r"//\s*Topologically Sorted Source Nodes: \[([^\]]*)\].*?(?=//\s*Topologically Sorted Source Nodes|\Z)", re.DOTALL
+    r"//\s*Topologically Sorted Source Nodes: \[([^\]]*)\].*?(?=//\s*Topologically Sorted Source Nodes|\Z)",
+    re.DOTALL,
 )
 
 

@@ -222,7 +222,12 @@ class Session:
         return Verdict("fail", failure)
 
     def _judge_mismatches(
-        self, mismatches: Sequence[Mismatch], flat: Sequence[Any], eager: Outcome, compiled: Outcome, turn: int
+        self,
+        mismatches: Sequence[Mismatch],
+        flat: Sequence[Any],
+        eager: Outcome,
+        compiled: Outcome,
+        turn: int,
     ) -> Verdict | None:
         rejected = self.guards_reject(flat)
         if rejected:
@@ -243,12 +248,16 @@ class Session:
         failure = max(failures, key=lambda f: SEVERITY[f.kind])
         outputs = tuple(m.index for m in left if m.index < eager.outputs)
         ratio = max(m.ratio for m in left)
-        return Verdict("fail", replace(failure, outputs=outputs), error_ratio=ratio)
+        return Verdict(
+            "fail", replace(failure, outputs=outputs), error_ratio=ratio, special=_has_special_values(flat)
+        )
 
     def _failure(self, mismatch: Mismatch, outputs: int, turn: int) -> Failure:
-        where = f"output {mismatch.index}" if mismatch.index < outputs else f"input {mismatch.index - outputs}"
+        where = (
+            f"output {mismatch.index}" if mismatch.index < outputs else f"input {mismatch.index - outputs}"
+        )
         kind = "wrong_value" if mismatch.flavour == "values" else "wrong_metadata"
-        flavour = mismatch.flavour
+        flavour = mismatch.flavour if mismatch.finite else f"{mismatch.flavour}: not finite"
         if mismatch.index >= outputs:
             kind = "lost_mutation" if kind == "wrong_value" else kind
             flavour = f"mutation of inputs: {flavour}"
@@ -276,6 +285,12 @@ def _runtime_failure(compiled: Outcome) -> Failure:
     if said and "API call failed" in failure.message:
         return replace(failure, message=said[1], detail=f"{compiled.printed[-5000:]}\n{failure.detail}")
     return failure
+
+
+def _has_special_values(flat: Sequence[Any]) -> bool:
+    """Whether some input holds NaN or infinity."""
+    floats = (t for t in _tensors(flat) if t.is_floating_point() or t.is_complex())
+    return any(not bool(torch.isfinite(t).all()) for t in floats)
 
 
 def _state(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -64,9 +64,7 @@ def export(
 
 def failure_of(problem: BaseException, kind: str, stage: str) -> Failure:
     """An exception as a failure: innermost type, message, traceback, the operator it names."""
-    inner: BaseException = problem
-    while isinstance(getattr(inner, "inner_exception", None), BaseException):
-        inner = inner.inner_exception  # type: ignore[attr-defined]
+    inner = _inner(problem)
     text = "".join(traceback.format_exception(problem))
     return Failure(
         kind=kind,
@@ -95,10 +93,12 @@ def _options(config: Mapping[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def _watching(level: str, seen: Compiled) -> Iterator[None]:
     """Note when the C++ compiler starts, keep the generated code, and stop where asked."""
-    generate = codecache.AotCodeCompiler.compile.__func__  # type: ignore[attr-defined]
+    generate = codecache.AotCodeCompiler.compile.__func__
     build = codecache.CppBuilder.build
 
-    def compile_code(cls: Any, graph: Any, wrapper_code: str, kernel_code: str, *args: Any, **kwargs: Any) -> Any:
+    def compile_code(
+        cls: Any, graph: Any, wrapper_code: str, kernel_code: str, *args: Any, **kwargs: Any
+    ) -> Any:
         seen.wrapper_code, seen.kernel_code = wrapper_code, kernel_code
         if level == "lower":
             raise _Stop
@@ -148,9 +148,12 @@ def compile_package(
 
 
 def _inner(problem: BaseException) -> BaseException:
-    while isinstance(getattr(problem, "inner_exception", None), BaseException):
-        problem = problem.inner_exception  # type: ignore[attr-defined]
-    return problem
+    """The exception that Inductor wrapped."""
+    while True:
+        wrapped = getattr(problem, "inner_exception", None)
+        if not isinstance(wrapped, BaseException):
+            return problem
+        problem = wrapped
 
 
 def load_package(package: str) -> Callable[..., Any]:

@@ -27,8 +27,11 @@ class FileSubject:
         self.flat, self.spec = pytree.tree_flatten((target.args, target.kwargs))
         self._model = model
         self._store = store
-        self._initial = {name: clone_exact(t.detach()) for name, t in model.state_dict().items()
-                         if isinstance(t, torch.Tensor)}
+        self._initial = {
+            name: clone_exact(t.detach())
+            for name, t in model.state_dict().items()
+            if isinstance(t, torch.Tensor)
+        }
 
     def module(self) -> torch.nn.Module:
         """A module with the initial state."""

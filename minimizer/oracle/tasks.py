@@ -6,6 +6,7 @@ source to verdict, and is thrown away.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -30,7 +31,6 @@ from minimizer.sandbox.worker import note
 from minimizer.targets import model_file
 from minimizer.tensor_code import tensor_code
 from minimizer.tracing import Untranslatable, program_from_export, skeleton
-
 
 _session: Session | None = None
 _subject: FileSubject | None = None
@@ -77,7 +77,9 @@ def open_target(request: TargetRequest) -> TargetInfo:
         describe(t, Stored(store.put(f"example_{k}", t) if first else f"example_{k}"))
         for k, t in enumerate(tensors)
     )
-    devices = sorted({str(t.device) for t in [*tensors, *model.state_dict().values()] if isinstance(t, torch.Tensor)})
+    devices = sorted(
+        {str(t.device) for t in [*tensors, *model.state_dict().values()] if isinstance(t, torch.Tensor)}
+    )
     return TargetInfo(
         program=program,
         untranslatable=untranslatable,
@@ -92,7 +94,9 @@ def open_target(request: TargetRequest) -> TargetInfo:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """What everything here ran with. Nothing that names the machine or its user."""
-    gcc = subprocess.run([os.environ.get("CXX", "g++"), "--version"], capture_output=True, text=True, check=False)
+    gcc = subprocess.run(
+        [os.environ.get("CXX", "g++"), "--version"], capture_output=True, text=True, check=False
+    )
     return (
         ("torch", str(torch.__version__)),
         ("python", platform.python_version()),
@@ -176,7 +180,12 @@ def person_inputs(request: TargetRequest, name: str) -> list[Value] | str:
         given = given()
     args: tuple[Any, ...] = (given,) if isinstance(given, torch.Tensor) else tuple(given)
     kwargs = _subject.target.kwargs
-    if len(args) == 2 and isinstance(args[0], tuple) and isinstance(args[1], dict) and len(_subject.target.args) != 2:
+    if (
+        len(args) == 2
+        and isinstance(args[0], tuple)
+        and isinstance(args[1], dict)
+        and len(_subject.target.args) != 2
+    ):
         args, kwargs = args
     flat, spec = pytree.tree_flatten((args, kwargs))
     if spec != _subject.spec:
@@ -280,7 +289,10 @@ def observe(case: Case, store: str, prefix: str) -> list[Observation]:
 
     subject = ProgramSubject(case.program, tensors)
     torch.manual_seed(RNG_SEED)
-    subject.watch([make_tensor(value, tensors) for value in case.values], watch)
+    flat = [make_tensor(value, tensors) for value in case.values]
+    # Where eager itself raises (and the compiled program dies), what it computed until then is what there is.
+    with contextlib.suppress(Exception):
+        subject.watch(flat, watch)
     return seen
 
 

@@ -94,13 +94,15 @@ class Verdict:
     """The oracle's answer.
 
     `status` is ``pass``, ``fail``, ``invalid`` or ``misuse``; `reason` says why a case is invalid or which
-    promise was broken; `error_ratio` is the worst error over the allowed one (1.0 = at the limit).
+    promise was broken; `error_ratio` is the worst error over the allowed one (1.0 = at the limit); `special`
+    tells that the inputs themselves hold NaN or infinity.
     """
 
     status: str
     failure: Failure | None = None
     reason: str = ""
     error_ratio: float = 0.0
+    special: bool = False
     compiles: int = 0
 
     @property
@@ -138,8 +140,8 @@ def normalise(message: str) -> str:
 
 
 _HEAP = re.compile(
-    r"free\(\): |malloc\(\)|corrupted|double free|munmap_chunk|realloc\(\): |invalid pointer|invalid next size"
-    r"|invalid size|unaligned .*chunk|sysmalloc|heap-buffer-overflow|guard page",
+    r"free\(\): |malloc\(\)|corrupted|double free|munmap_chunk|realloc\(\): |invalid pointer"
+    r"|invalid next size|invalid size|unaligned .*chunk|sysmalloc|heap-buffer-overflow|guard page",
 )
 
 
@@ -178,9 +180,7 @@ def signature(failure: Failure) -> Signature:
         text = failure.flavour
     elif failure.kind == "cxx_error":
         text = normalise(_cxx_error(failure.message))
-    elif failure.kind == "hang":
-        text = ""
-    elif failure.kind == "lost_error":
+    elif failure.kind == "hang" or failure.kind == "lost_error":
         text = ""
     else:
         text = normalise(_first_line(failure.message))

@@ -55,7 +55,9 @@ def import_file(path: Path) -> ModuleType:
     except SyntaxError as problem:
         raise Unusable(f"{path.name}:{problem.lineno}: {problem.msg}; fix the syntax error") from None
     except ModuleNotFoundError as problem:
-        raise Unusable(f"{path.name} needs the module {problem.name!r}; install it or fix the import") from None
+        raise Unusable(
+            f"{path.name} needs the module {problem.name!r}; install it or fix the import"
+        ) from None
     except Exception as problem:
         raise Unusable(f"{path.name} cannot be imported: {_one_line(problem)}") from problem
     return module
@@ -96,7 +98,7 @@ def load(path: Path, *, model: str = "", inputs: str = "") -> ModelFile:
         args = tuple(args)
     if not isinstance(args, tuple):
         raise Unusable(
-            f"{path.name}: example inputs are a {type(args).__name__}; return a tuple of the model's arguments"
+            f"{path.name}: example inputs are a {type(args).__name__}; return a tuple of arguments"
         )
     kwargs = _optional(module, path, "get_example_kwargs", "example_kwargs") or {}
     dynamic = _optional(module, path, "get_dynamic_shapes", "dynamic_shapes")
@@ -125,7 +127,9 @@ def _giver(
         if found is not None:
             return lambda: found
     if named:
-        raise Unusable(f"{path.name} has no {named!r}; {option} must name a function or attribute of the file")
+        raise Unusable(
+            f"{path.name} has no {named!r}; {option} must name a function or attribute of the file"
+        )
     raise Unusable(f"{path.name} has no {function}(); define it to return {what}, or use {option}")
 
 
@@ -179,7 +183,10 @@ def siblings(target: ModelFile) -> tuple[str, ...]:
     found = [target.path.resolve()]
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file and Path(file).resolve().is_relative_to(folder) and "site-packages" not in file:
+        # Some of torch's modules carry a bare name here, which would resolve into the current folder.
+        if not file or not Path(file).is_absolute() or "site-packages" in file:
+            continue
+        if Path(file).resolve().is_relative_to(folder) and Path(file).suffix == ".py":
             found.append(Path(file).resolve())
     return tuple(str(path) for path in dict.fromkeys(found))
 
@@ -187,8 +194,11 @@ def siblings(target: ModelFile) -> tuple[str, ...]:
 def dim_names(target: ModelFile, ep: torch.export.ExportedProgram) -> dict[str, str]:
     """The person's own ``Dim`` names for the symbols of the exported program."""
     names: dict[str, str] = {}
-    shapes = [n.meta["val"].shape for n in ep.graph.nodes if n.name in ep.graph_signature.user_inputs
-              and isinstance(n.meta.get("val"), torch.Tensor)]
+    shapes = [
+        n.meta["val"].shape
+        for n in ep.graph.nodes
+        if n.name in ep.graph_signature.user_inputs and isinstance(n.meta.get("val"), torch.Tensor)
+    ]
     specs = _specs_of_tensors(target)
     if len(specs) != len(shapes):
         return names
