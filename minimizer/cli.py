@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     top = argparse.ArgumentParser(
         prog="aoti-minimize",
-        description="Find an input on which an AOTInductor-compiled model fails; reduce it to a minimal repro.",
+        description="Find an input on which an AOTInductor-compiled model fails; reduce it to a repro.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

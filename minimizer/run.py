@@ -196,7 +196,7 @@ class Run:
         nodes = f"{program.operator_count} ATen nodes" if not info.untranslatable else "graph not translated"
         self.console.say(
             "target",
-            f"{self.options.target.name}: {_signature_text(program)}; {nodes}; {' '.join(info.devices) or 'cpu'}",
+            f"{self.options.target.name}: {_signature_text(program)}; {nodes}; {' '.join(info.devices)}",
         )
         if info.untranslatable:
             self.console.say("", f"the graph cannot be reduced: {info.untranslatable}")
