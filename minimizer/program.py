@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
@@ -274,21 +275,39 @@ def rename(program: Program, names: Mapping[str, str], symbols: Mapping[str, Siz
 
 def canonical(program: Program) -> Program:
     """The program with values and symbols named by position, and without provenance."""
+    order: dict[str, str] = {}
+    for name in _symbols_in_order(program):
+        order.setdefault(name, f"s{len(order)}")
+    renamed = rename(_positional(program), {}, order)
+    return replace(renamed, symbols=tuple(sorted(renamed.symbols, key=lambda s: int(s.name[1:]))))
+
+
+def _symbols_in_order(program: Program) -> Iterator[str]:
+    """The symbols as they first appear in the inputs, among the symbols, and in what calls give."""
+    for i in program.inputs:
+        yield from _names_in(i.meta)
+    yield from (symbol.name for symbol in program.symbols)
+    for node in program.nodes:
+        for leaf in leaves((node.meta,)):
+            yield from _names_in(leaf)
+
+
+def _names_in(meta: Meta) -> Iterator[str]:
+    sizes = meta.shape if isinstance(meta, TensorMeta) else (meta.expr,) if isinstance(meta, Sym) else ()
+    for size in sizes:
+        known = free_symbols(size)
+        yield from (word for word in re.findall(r"\w+", str(size)) if word in known)
+
+
+def _positional(program: Program) -> Program:
+    """Values named by position, no provenance; the symbols of a body are those of the program around it."""
     names = {i.name: f"i{k}" for k, i in enumerate(program.inputs)}
     names |= {s.name: f"p{k}" for k, s in enumerate(program.state)}
     names |= {n.name: f"v{k}" for k, n in enumerate(program.nodes)}
-    order: dict[str, str] = {}
-    for i in program.inputs:
-        for size in i.meta.shape:
-            for name in sorted(free_symbols(size)):
-                order.setdefault(name, f"s{len(order)}")
-    for symbol in program.symbols:
-        order.setdefault(symbol.name, f"s{len(order)}")
-    renamed = rename(program, names, order)
-    plain = tuple(replace(n, where="", module="") for n in renamed.nodes)
-    symbols = tuple(sorted(renamed.symbols, key=lambda s: int(s.name[1:]) if s.name[1:].isdigit() else 0))
-    graphs = tuple((name, canonical(body)) for name, body in renamed.graphs)
-    return replace(renamed, nodes=plain, symbols=symbols, graphs=graphs)
+    renamed = rename(program, names, {})
+    nodes = tuple(replace(n, where="", module="") for n in renamed.nodes)
+    graphs = tuple((name, _positional(body)) for name, body in renamed.graphs)
+    return replace(renamed, nodes=nodes, graphs=graphs)
 
 
 def prune(program: Program) -> Program:
@@ -303,12 +322,7 @@ def prune(program: Program) -> Program:
     bases = alias_bases(program)
     written = {bases.get(name, name) for name in alive}
     for node in reversed(program.nodes):
-        targets = {
-            bases.get(name, name)
-            for k in node.mutates
-            if k < len(node.args)
-            for name in references(node.args[k])
-        }
+        targets = {bases.get(name, name) for name in _written(node)}
         if node.name in alive or targets & (caller | written):
             kept.append(node)
             alive |= set(node.inputs)
@@ -347,6 +361,13 @@ def prune(program: Program) -> Program:
         kwargs=() if flat else program.kwargs,
         graphs=tuple((name, body) for name, body in program.graphs if name in used_graphs),
     )
+
+
+def _written(node: Node) -> tuple[str, ...]:
+    """What a call writes to; any of its keyword arguments when it writes to one."""
+    if any(k >= len(node.args) for k in node.mutates):
+        return references((node.args, tuple(value for _, value in node.kwargs)))
+    return references(tuple(node.args[k] for k in node.mutates))
 
 
 CHECK = "torch._check"
@@ -426,20 +447,20 @@ def from_json(data: Any) -> Any:
     if len(data) != 1:
         raise ValueError(f"not a stored record: {sorted(data)}")
     ((tag, body),) = data.items()
-    if tag == "list":
-        return [from_json(item) for item in body]
-    if tag == "slice":
-        return slice(*(from_json(part) for part in body))
-    if tag == "complex":
-        return complex(*(from_json(part) for part in body))
-    if tag == "float":
-        return float(body)
-    if tag not in _RECORDS:
-        raise ValueError(f"unknown record {tag!r}")
     try:
-        return _RECORDS[tag](**{key: from_json(value) for key, value in body.items()})
-    except TypeError as error:
+        if tag == "list":
+            return [from_json(item) for item in body]
+        if tag == "slice":
+            return slice(*(from_json(part) for part in body))
+        if tag == "complex":
+            return complex(*(from_json(part) for part in body))
+        if tag == "float":
+            return float(body)
+        if tag in _RECORDS:
+            return _RECORDS[tag](**{key: from_json(value) for key, value in body.items()})
+    except (TypeError, AttributeError) as error:
         raise ValueError(f"malformed {tag}: {error}") from error
+    raise ValueError(f"unknown record {tag!r}")
 
 
 def replace_nodes(program: Program, nodes: Iterable[Node]) -> Program:
