@@ -128,7 +128,10 @@ def substitute(size: Size, replacements: Mapping[str, Size]) -> Size:
             if node.id not in replacements:
                 return node
             new = replacements[node.id]
-            return ast.Constant(new) if isinstance(new, int) else _parse(new)
+            return _parse(str(new) if isinstance(new, int) else new)
+
+        def visit_Call(self, node: ast.Call) -> ast.expr:
+            return ast.Call(node.func, [self.visit(arg) for arg in node.args], node.keywords)
 
     text = ast.unparse(Replace().visit(ast.parse(size, mode="eval").body))
     if free_symbols(text):
