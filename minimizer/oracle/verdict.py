@@ -113,17 +113,21 @@ class Verdict:
 
 PASS = Verdict("pass")
 
+_DTYPE = r"(?:u?int|b?float|complex)(?:8|16|32|64|128)"
+
 _NORMALISATIONS = [
     (re.compile(r"\x1b\[[0-9;]*m"), ""),
     (re.compile(r"0x[0-9a-fA-F]+"), "ADDR"),
     (re.compile(r"(?:/[\w.+\-~]+)+/?"), "PATH"),
     (re.compile(r"\bc[a-z0-9]{50}\b"), "HASH"),
     (re.compile(r"\b(?:cpp|triton)_(?:\w+_)?fused\w*"), "KERNEL"),
+    # How index and bound are computed changes while reducing; whether there is a lower end does not.
+    (re.compile(r"(index out of bounds: (?:-?\d+ <= )?)[^\n<'\"`]+ < [^\n'\"`]*"), r"\1tmp# < #"),
     (re.compile(r"\b(tmp|buf|arg|s|u|ks|x|r|z|primals_|getitem_|op)\d+(?:_\d+)*\b"), r"\1#"),
-    (re.compile(r"\b([A-Za-z_]+?)_?\d+\b"), r"\1#"),
+    (re.compile(rf"\b(?!{_DTYPE}\b)([A-Za-z_]+?)_?\d+\b"), r"\1#"),
     (re.compile(r"-?\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?:L|LL|UL|U|f)?\b"), "#"),
     (re.compile(r"\[(?:#|[\w#]+)(?:, ?(?:#|[\w#]+))*\]"), "[#]"),
-    (re.compile(r"\((?:#)(?:, ?#)*,?\)"), "(#)"),
+    (re.compile(r"\([a-z]*#(?:, ?[a-z]*#)*,?\)"), "(#)"),
     (re.compile(r"\s+"), " "),
 ]
 
@@ -140,8 +144,8 @@ def normalise(message: str) -> str:
 
 
 _HEAP = re.compile(
-    r"free\(\): |malloc\(\)|corrupted|double free|munmap_chunk|realloc\(\): |invalid pointer"
-    r"|invalid next size|invalid size|unaligned .*chunk|sysmalloc|heap-buffer-overflow|guard page",
+    r"free\(\): |malloc\(\)|malloc_consolidate\(\)|corrupted|double free|munmap_chunk|realloc\(\): "
+    r"|stack smashing|invalid pointer|invalid next size|invalid size|unaligned .*chunk|sysmalloc|heap-buffer-overflow|guard page",
 )
 
 
@@ -174,7 +178,7 @@ def signature(failure: Failure) -> Signature:
     """The signature of a failure (see the module's docstring)."""
     text = ""
     if failure.kind in ("crash", "memory_error"):
-        text = crash_class(failure.exception, failure.detail + failure.message)
+        text = crash_class(failure.exception, f"{failure.detail}\n{failure.message}")
         return Signature("crash", failure.stage, "", text)
     if failure.kind in ("wrong_value", "wrong_metadata", "lost_mutation", "nondeterministic"):
         text = failure.flavour
