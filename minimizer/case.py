@@ -150,6 +150,12 @@ def value_to_json(value: Value) -> dict[str, Any]:
     return {key: item for key, item in plain.items() if item is not None}
 
 
+def _sizes(plain: Any) -> tuple[int, ...]:
+    if not isinstance(plain, list) or not all(type(size) is int and size >= 0 for size in plain):
+        raise ValueError(f"malformed value: {plain!r} are not sizes")
+    return tuple(plain)
+
+
 def value_from_json(plain: Mapping[str, Any]) -> Value:
     """Read back what `value_to_json` wrote. Raises ValueError when it did not."""
     try:
@@ -160,15 +166,17 @@ def value_from_json(plain: Mapping[str, Any]) -> Value:
             data = Stored(**plain["stored"])
         else:
             data = Literal(tuple(from_json(item) for item in plain["literal"]))
-        stride, take = plain.get("stride"), plain.get("take")
+        stride, take, dtype = plain.get("stride"), plain.get("take"), plain["dtype"]
+        if not isinstance(dtype, str):
+            raise ValueError(f"malformed value: {dtype!r} is not a dtype")
         return Value(
-            dtype=plain["dtype"],
-            shape=tuple(plain["shape"]),
+            dtype=dtype,
+            shape=_sizes(plain["shape"]),
             data=data,
-            stride=None if stride is None else tuple(stride),
+            stride=None if stride is None else _sizes(stride),
             device=plain.get("device", "cpu"),
             bound=plain.get("bound"),
-            take=None if take is None else tuple(take),
+            take=None if take is None else _sizes(take),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"malformed value: {error}") from error
