@@ -145,7 +145,8 @@ def normalise(message: str) -> str:
 
 _HEAP = re.compile(
     r"free\(\): |malloc\(\)|malloc_consolidate\(\)|corrupted|double free|munmap_chunk|realloc\(\): "
-    r"|stack smashing|invalid pointer|invalid next size|invalid size|unaligned .*chunk|sysmalloc|heap-buffer-overflow|guard page",
+    r"|stack smashing|invalid pointer|invalid next size|invalid size|unaligned .*chunk|sysmalloc"
+    r"|heap-buffer-overflow|guard page",
 )
 
 
