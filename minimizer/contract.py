@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from minimizer.case import Value, contiguous_stride
 from minimizer.program import Program, TensorMeta
-from minimizer.symbolic import evaluate, free_symbols
+from minimizer.symbolic import evaluate, free_symbols, linear
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ def check(program: Program, values: Sequence[Value]) -> Misuse | None:
         broken = _check_one(i.name, i.meta, value) or _learn(i.name, i.meta, value, sizes)
         if broken:
             return broken
+    for i, value in zip(program.inputs, values):
+        broken = _solve(i.name, i.meta, value, sizes)
+        if broken:
+            return broken
     known = {name: size for name, (size, _) in sizes.items()}
     for symbol in program.symbols:
         if symbol.name in known:
@@ -64,7 +68,8 @@ def _check_one(name: str, meta: TensorMeta, value: Value) -> Misuse | None:
         fix = f"convert it with {name}.to(torch.{meta.dtype}), or export with torch.{value.dtype}"
         return Misuse(name, f"dtype {meta.dtype}", f"dtype {value.dtype}", fix)
     if len(value.shape) != len(meta.shape):
-        fix = f"pass a tensor of {len(meta.shape)} dims, for example through {name}.unsqueeze(0)"
+        change = "unsqueeze" if len(value.shape) < len(meta.shape) else "squeeze"
+        fix = f"pass a tensor of {len(meta.shape)} dims, for example through {name}.{change}(0)"
         return Misuse(name, f"{len(meta.shape)} dims {_show(meta)}", f"{len(value.shape)} dims", fix)
     for dim, (size, actual) in enumerate(zip(meta.shape, value.shape)):
         if isinstance(size, int) and size != actual:
@@ -88,6 +93,21 @@ def _learn(name: str, meta: TensorMeta, value: Value, sizes: dict[str, tuple[int
             if known != actual:
                 fix = f"dim {dim} of {name} and {where} must be equal"
                 return Misuse(name, f"size {known} in dim {dim} ({size}, as {where})", f"size {actual}", fix)
+    return None
+
+
+def _solve(name: str, meta: TensorMeta, value: Value, sizes: dict[str, tuple[int, str]]) -> Misuse | None:
+    """Learn a symbol that stands nowhere alone from a multiple of it."""
+    for dim, (size, actual) in enumerate(zip(meta.shape, value.shape)):
+        form = linear(size) if isinstance(size, str) else None
+        if form is None or form[0] in sizes:
+            continue
+        symbol, factor, offset = form
+        whole, rest = divmod(actual - offset, factor)
+        if rest:
+            fix = f"dim {dim} of {name} must be {size}"
+            return Misuse(name, f"a size of the form {size} in dim {dim}", f"size {actual}", fix)
+        sizes[symbol] = whole, f"dim {dim} of {name}"
     return None
 
 
@@ -128,7 +148,8 @@ def _check_expressions(name: str, meta: TensorMeta, value: Value, known: dict[st
 
 
 def _is_contiguous(meta: TensorMeta) -> bool:
-    hints = {name: 7 + 2 * k for k, name in enumerate(sorted(meta.symbols))}
+    names = meta.symbols.union(*(free_symbols(step) for step in meta.stride))
+    hints = {name: 7 + 2 * k for k, name in enumerate(sorted(names))}
     shape = tuple(int(evaluate(size, hints)) for size in meta.shape)
     stride = tuple(int(evaluate(step, hints)) for step in meta.stride)
     return stride == contiguous_stride(shape)
