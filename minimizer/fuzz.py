@@ -222,7 +222,6 @@ def _rounds(
     caught: list[Signature] = []
     shrinks = 0
 
-    @hypothesis.given(space.draws())
     def trial(draw: Draw) -> None:
         nonlocal shrinks
         if draw not in judged:
@@ -251,6 +250,7 @@ def _rounds(
         if over() or caught:
             return
         before = report.tried
+        round_ = hypothesis.given(space.draws())(trial)
         checked = hypothesis.seed(seed + turn)(
             hypothesis.settings(
                 max_examples=ROUND,
@@ -261,7 +261,7 @@ def _rounds(
                 suppress_health_check=list(HealthCheck),
                 print_blob=False,
                 report_multiple_bugs=False,
-            )(trial)
+            )(round_)
         )
         try:
             checked()
