@@ -56,7 +56,10 @@ def input_roles(program: Program) -> tuple[InputRole, ...]:
         name = node.target.split(".")[1] if "." in node.target else node.target
         for index, bound in _indices(program, node, name):
             if index in sources and bound is not None:
-                bounds.setdefault(sources[index], bound)
+                known = bounds.setdefault(sources[index], bound)
+                if known != bound:
+                    both = isinstance(known, int) and isinstance(bound, int)
+                    bounds[sources[index]] = min(known, bound) if both else f"min({known}, {bound})"
         first = references(node.args[:1])
         if name in _THROUGH and first and first[0] in sources:
             sources[node.name] = sources[first[0]]
