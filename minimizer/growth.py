@@ -1,8 +1,8 @@
 """A compilation that does not end: is it stuck, or does it just need long?
 
-Told by growth. Prefixes of the program are compiled under a limit; when the longest that ends took so little
-that even cubic growth from there would end in time, and yet the next one does not end, the compiler blows
-up, and the prefix is a shorter program on which it does. Otherwise the program is merely slow to compile.
+Told by growth. Prefixes of the program are compiled under a limit. The compiler blows up where its time grows
+faster than the cube of the length: between the last two prefixes that end, or from the last one to the first
+that does not, which is then a shorter program on which it hangs. Otherwise it is merely slow.
 """
 
 from __future__ import annotations
@@ -67,6 +67,14 @@ def measure(total: int, compile_prefix: Callable[[int], float | None], limit: fl
 def _blows_up(points: Sequence[Point], limit: float) -> bool:
     if len(points) < 2 or points[-1].seconds is not None:
         return False
-    last, stuck = points[-2], points[-1]
-    assert last.seconds is not None
-    return last.seconds * (stuck.nodes / last.nodes) ** POLYNOMIAL < limit
+    base = points[0].seconds or 0.0
+    ended = [(p.nodes, p.seconds - base) for p in points[1:] if p.seconds is not None]
+    if not ended:
+        return base * (points[1].nodes / points[0].nodes) ** POLYNOMIAL < limit
+    nodes, seconds = ended[-1]
+    if seconds * (points[-1].nodes / nodes) ** POLYNOMIAL < limit:
+        return True
+    if len(ended) < 2:
+        return False
+    before, took = ended[-2]
+    return seconds > max(took, 0.1) * (nodes / before) ** POLYNOMIAL

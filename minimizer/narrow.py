@@ -16,6 +16,7 @@ from minimizer.capture import alike
 from minimizer.case import Case
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.verdict import Failure, Signature, Verdict
+from minimizer.reduce.atoms import atoms
 from minimizer.reduce.cut import Observations, units
 from minimizer.reduce.journal import Journal
 from minimizer.reduce.minimality import Certificate, certificate
@@ -112,6 +113,25 @@ def hints(case: Case, failure: Failure) -> Iterator[frozenset[str]]:
             yield frozenset(named)
 
 
+POOL = 6
+"""Calls above which one judgement of all calls apart from each other pays."""
+
+
+def pool_hints(judge: Prosecutor, case: Case, observed: Observations) -> Iterator[frozenset[str]]:
+    """Single calls that give wrong values when all calls are judged at once, apart from each other."""
+    values = judge.signature.kind in ("wrong_value", "wrong_metadata")
+    if not values or case.program.operator_count < POOL:
+        return
+    pool = atoms(case, observed)
+    if pool is None:
+        return
+    apart, owners = pool
+    failure = judge.verdict(apart).failure
+    if failure is not None and failure.kind == judge.signature.kind:
+        for name in dict.fromkeys(owners[k] for k in failure.outputs if k < len(owners)):
+            yield frozenset({name})
+
+
 def narrow(
     bench: CaseBench,
     case: Case,
@@ -136,7 +156,7 @@ def narrow(
             case,
             observed,
             judge,
-            hints=list(hints(case, failure)),
+            hints=[*hints(case, failure), *pool_hints(judge, case, observed)],
             deadline=deadline,
             on_progress=on_progress,
             on_accept=on_accept,

@@ -20,7 +20,7 @@ from minimizer.console import Console
 from minimizer.folder import RunFolder
 from minimizer.handover.record import RunRecord, summary_json
 from minimizer.handover.report import report_markdown
-from minimizer.narrow import Narrowed, narrow
+from minimizer.narrow import LEVELS, Narrowed, narrow
 from minimizer.oracle.bench import CaseBench, TargetBench
 from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
 from minimizer.oracle.verdict import Failure, Signature, Verdict
@@ -310,10 +310,12 @@ class Run:
         """Compile the target again in a fresh worker, no further than the failing stage."""
         bench = TargetBench(self.sandbox, self.bench.request, self.sandbox.scratch / "again.pt2")
         try:
-            level = "lower" if failure.stage == "lower" and failure.kind != "hang" else "full"
-            again = bench.compile(max(60.0, COMPILE_SHARE * self.options.budget), level)
-            self.compiles += level == "full"
-            return Verdict("fail", again) if again is not None else Verdict("pass")
+            for level in LEVELS.get(failure.stage, ("full",)):
+                again = bench.compile(max(60.0, COMPILE_SHARE * self.options.budget), level)
+                self.compiles += level != "lower"
+                if again is not None:
+                    return Verdict("fail", again)
+            return Verdict("pass")
         finally:
             bench.close()
 

@@ -62,16 +62,13 @@ def run_alone(folder: Path, environment: dict[str, str], timeout: float = TIMEOU
             raise
 
 
-def verify(folder: Path, scratch: Path, runs: int) -> Verified:
+def verify(folder: Path, runs: int) -> Verified:
     """Run the folder's repro alone, `runs` times as it is and once with nothing compiled."""
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TORCH_COMPILE_BACKEND")}
     environment["TMPDIR"] = tempfile.gettempdir()
     jobs = [environment] * runs + [{**environment, "TORCH_COMPILE_BACKEND": "eager"}]
-    caches = []
-    for k, job in enumerate(jobs):
-        caches.append({**job, "TORCHINDUCTOR_CACHE_DIR": str(scratch / f"verify-{k}")})
     with ThreadPoolExecutor(max_workers=2) as pool:
-        results = list(pool.map(lambda job: run_alone(folder, job), caches))
+        results = list(pool.map(lambda job: run_alone(folder, job), jobs))
     statuses = [status for status, _ in results]
     output = results[0][1] if runs else ""
     failures = sum(status == 1 for status in statuses[:-1])
