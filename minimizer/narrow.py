@@ -86,13 +86,18 @@ def prosecutors(bench: CaseBench, case: Case, failure: Failure, repeats: int) ->
 
 
 def kernel_words(failure: Failure) -> frozenset[str]:
-    """Operator names inside the names of the generated kernels that an error speaks of."""
-    names = re.findall(
-        r"\b(?:cpp|triton)_(?:poi_|red_|per_)?fused_(\w+?)_\d+\b", failure.message + failure.detail
-    )
-    return frozenset(word for name in names for word in re.split(r"_(?=[a-z])", name) if word) | frozenset(
-        names
-    )
+    """Operator names that the names of the generated kernels in an error may hold.
+
+    ``_softmax_add`` may be `_softmax` and `add`: nothing tells which underscores part two operators.
+    """
+    text = f"{failure.message}\n{failure.detail}"
+    names = re.findall(r"\b(?:cpp|triton)_(?:poi_|red_|per_)?fused_(\w+?)_\d+\b", text)
+    words: set[str] = set()
+    for name in names:
+        parts = name.split("_")
+        ends = range(1, len(parts) + 1)
+        words.update("_".join(parts[start:end]) for end in ends for start in range(end))
+    return frozenset(words - {""})
 
 
 def hints(case: Case, failure: Failure) -> Iterator[frozenset[str]]:
