@@ -1,0 +1,106 @@
+"""The ladder climbed with replays that fail on purpose."""
+
+from itertools import cycle, repeat
+
+import pytest
+
+from minimizer.capture import LADDER, NOT_FINITE, RUNS, Determinism, alike, capture
+from minimizer.oracle.verdict import PASS, Failure, Signature, Verdict
+
+WRONG = Failure("wrong_value", "run", flavour="values")
+FAIL = Verdict("fail", WRONG)
+OTHER = Verdict("fail", Failure("crash", "run", exception="SIGSEGV"))
+PLAIN = LADDER[0].name
+
+
+class Replays:
+    """Answers by rung: a list that starts over, or one verdict for ever; rungs that are not named pass."""
+
+    def __init__(self, **answers):
+        self.asked = []
+        self._answers = {
+            name.replace("_", " "): cycle(a) if isinstance(a, list) else repeat(a)
+            for name, a in answers.items()
+        }
+
+    def __call__(self, rung):
+        self.asked.append(rung.name)
+        return next(self._answers.get(rung.name, repeat(PASS)))
+
+
+def test_what_always_fails_is_settled_at_once():
+    replays = Replays(as_it_is=FAIL)
+    found = capture(WRONG, replays)
+    assert (found.rung, found.runs, found.failures) == (LADDER[0], RUNS, RUNS)
+    assert found.certain
+    assert found.repeats == 1
+    assert replays.asked == [PLAIN] * RUNS
+
+
+def test_what_comes_and_goes_climbs_to_the_rung_where_it_always_shows():
+    replays = Replays(as_it_is=[FAIL, PASS], one_thread=FAIL)
+    found = capture(WRONG, replays)
+    assert (found.rung.name, found.certain) == ("one thread", True)
+    assert replays.asked[-1] == "one thread"
+
+
+def test_the_best_rung_stands_when_none_is_certain():
+    replays = Replays(as_it_is=[FAIL, PASS, PASS, PASS, PASS], called_10_times=[FAIL, FAIL, PASS, FAIL, FAIL])
+    found = capture(WRONG, replays)
+    assert (found.rung.name, found.runs, found.failures) == ("called 10 times", 5, 4)
+    assert set(replays.asked) == {rung.name for rung in LADDER}
+
+
+def test_a_rung_that_shows_nothing_is_left_after_two_runs():
+    replays = Replays(freed_memory_overwritten=FAIL)
+    found = capture(WRONG, replays)
+    assert found.rung.name == "freed memory overwritten"
+    assert [replays.asked.count(rung.name) for rung in LADDER[:4]] == [2, 2, 2, RUNS]
+
+
+def test_what_never_shows_again_has_no_failures():
+    found = capture(WRONG, Replays())
+    assert (found.rung, found.failures, found.failure) == (LADDER[0], 0, WRONG)
+    assert not found.certain
+
+
+def test_another_failure_does_not_count():
+    found = capture(WRONG, Replays(as_it_is=[OTHER, PASS], one_thread=FAIL))
+    assert (found.rung.name, found.failure) == ("one thread", WRONG)
+    found = capture(WRONG, Replays(as_it_is=OTHER))
+    assert found.failures == 0
+
+
+def test_giving_up_keeps_the_best_so_far():
+    replays = Replays(as_it_is=[FAIL, PASS])
+    found = capture(WRONG, replays, give_up=lambda: True)
+    assert (found.rung, found.failures) == (LADDER[0], 3)
+    assert set(replays.asked) == {PLAIN}
+
+
+def test_runs_can_be_chosen():
+    assert capture(WRONG, Replays(as_it_is=FAIL), runs=2).runs == 2
+
+
+@pytest.mark.parametrize(
+    ("failures", "runs", "repeats"), [(5, 5, 1), (4, 5, 3), (1, 2, 7), (1, 5, 20), (0, 5, 1)]
+)
+def test_repeats_are_confident(failures, runs, repeats):
+    found = Determinism(LADDER[0], runs, failures, WRONG)
+    assert found.repeats == repeats
+    if 0 < failures < runs and repeats < 20:
+        miss = 1 - failures / runs
+        assert miss**repeats <= 0.01 < miss ** (repeats - 1)
+
+
+def test_a_rung_is_a_command():
+    assert LADDER[0].command == ""
+    assert LADDER[4].command == "MALLOC_PERTURB_=165 OMP_NUM_THREADS=1"
+
+
+def test_not_finite_may_become_ordinary_but_not_the_other_way():
+    finite, nan = (Signature("wrong_value", "run", "", text) for text in ("values", NOT_FINITE))
+    assert alike(finite, nan)
+    assert not alike(nan, finite)
+    assert alike(nan, nan)
+    assert not alike(Signature("crash", "run", "", "values"), nan)
