@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from minimizer import __version__
 from minimizer.console import Console
@@ -27,9 +28,16 @@ example: aoti-minimize model.py --budget 600 --out model-repro
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as everything else here does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Unusable(f"{message}; see {self.prog} --help")
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="aoti-minimize",
         description="Find an input on which an AOTInductor-compiled model fails; reduce it to a repro.",
         epilog=EPILOG,
@@ -46,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the input search (default: 0)")
     top.add_argument(
-        "--most-inputs", type=int, default=2000, metavar="N", help="inputs tried at most (default: 2000)"
+        "--most-inputs", type=_count, default=2000, metavar="N", help="inputs tried at most (default: 2000)"
     )
     top.add_argument("--resume", action="store_true", help="go on with an interrupted run in the same folder")
     top.add_argument("--model", default="", metavar="NAME", help="function or attribute with the model")
@@ -75,15 +83,24 @@ def _positive(text: str) -> float:
     return value
 
 
+def _count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the command; the exit status."""
     if list(argv[:1]) == ["passes"]:
         for p in PASSES:
             print(f"{p.name:<16} {p.summary}")
         return 0
-    options = parser().parse_args(argv)
     try:
-        return _run(options, argv)
+        return _run(parser().parse_args(argv), argv)
     except (Unusable, FolderError) as problem:
         print(f"aoti-minimize: {problem}", file=sys.stderr)
         return UNUSABLE
