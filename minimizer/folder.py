@@ -41,6 +41,8 @@ class RunFolder:
                 raise FolderError(f"{self.path} is a file; choose another folder with --out")
             if marker.exists():
                 known = json.loads(marker.read_text())
+                if not isinstance(known, dict):
+                    raise ValueError("not a marker")
                 if known.get("identity") != identity:
                     raise FolderError(
                         f"{self.path} holds a run of {known.get('target')}; choose another folder with --out"
@@ -54,7 +56,7 @@ class RunFolder:
                 self._clear()
             self.store.mkdir(parents=True, exist_ok=True)
             self.write(MARKER, json.dumps({"target": target.name, "identity": identity}) + "\n")
-        except json.JSONDecodeError as problem:
+        except ValueError as problem:
             raise FolderError(f"{marker} is damaged; choose another folder with --out") from problem
         except OSError as problem:
             raise FolderError(
