@@ -1,0 +1,118 @@
+"""What is wrong with a command is said in one line, with exit status 2 and no traceback."""
+
+import os
+
+import pytest
+
+from minimizer import cli
+from minimizer.cli import main
+from minimizer.reduce.passes import PASSES
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def model(here):
+    path = here / "model.py"
+    path.write_text("")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_run(monkeypatch):
+    """Whatever goes wrong must do so before a process is started."""
+
+    def refuse(*args, **kwargs):
+        pytest.fail("a process was started")
+
+    monkeypatch.setattr(cli, "Sandbox", refuse)
+
+
+def complaint(capsys, *argv):
+    """The one line that a bad command is answered with."""
+    try:
+        status = main(argv)
+    except SystemExit as exit_:
+        status = exit_.code
+    out, err = capsys.readouterr()
+    assert status == 2
+    assert out == ""
+    assert err.startswith("aoti-minimize: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["missing.py"], "missing.py does not exist; give the path of a model file"),
+        (["folder"], "folder is a folder; give the path of a model file in it"),
+        (["model.txt"], "model.txt is not a .py file; give a model file with get_model()"),
+        (["model.py", "--config", "freezing"], "--config 'freezing' is not KEY=VALUE"),
+        (["model.py", "--config", "=1"], "--config '=1' is not KEY=VALUE"),
+        (["model.py", "--budget", "soon"], "--budget: 'soon' is not a number of seconds"),
+        (["model.py", "--budget", "0"], "--budget: must be more than 0 seconds"),
+        (["model.py", "--budget", "-5"], "--budget: must be more than 0 seconds"),
+        (["model.py", "--budget", "nan"], "--budget: must be more than 0 seconds"),
+        (["model.py", "--seed", "x"], "--seed: invalid int value: 'x'"),
+        (["model.py", "--most-inputs", "0"], "--most-inputs: must be 1 or more"),
+        (["model.py", "--most-inputs", "many"], "--most-inputs: 'many' is not a number"),
+        (["model.py", "--budge"], "--budge"),
+        (["model.py", "--wat"], "unrecognized arguments: --wat"),
+        ([], "target"),
+        (["model.py", "other.py"], "unrecognized arguments: other.py"),
+        (["model.py", "--resume"], "there is no run in model-repro to resume"),
+        (["model.py", "--out", "model.txt"], "model.txt is a file; choose another folder with --out"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_bad_commands(capsys, here, model, argv, says):
+    (here / "folder").mkdir()
+    (here / "model.txt").write_text("")
+    assert says in complaint(capsys, *argv)
+
+
+def test_a_bad_setting_leaves_no_folder_behind(capsys, here, model):
+    complaint(capsys, "model.py", "--config", "freezing")
+    assert os.listdir(here) == ["model.py"]
+
+
+def test_a_missing_compiler(capsys, model, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    says = complaint(capsys, "model.py")
+    assert "no C++ compiler on PATH; AOTInductor needs one: install g++" in says
+    assert os.listdir(tmp_path) == ["model.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [
+        ("freezing=True", ("freezing", True)),
+        ("cpp.simdlen=1", ("cpp.simdlen", 1)),
+        ("a=b=c", ("a", "b=c")),
+        ("name=triton", ("name", "triton")),
+        ("list=[1, 'x']", ("list", [1, "x"])),
+        ("empty=", ("empty", "")),
+    ],
+)
+def test_settings(text, setting):
+    assert cli._setting(text) == setting
+
+
+def test_passes_are_listed(capsys):
+    assert main(["passes"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [p.name for p in PASSES]
+    assert all(p.summary in line for p, line in zip(PASSES, lines))
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version(capsys, option):
+    with pytest.raises(SystemExit) as ended:
+        main([option])
+    assert ended.value.code == 0
+    assert "aoti-minimize" in capsys.readouterr().out
