@@ -59,15 +59,11 @@ def _plain(tensor: torch.Tensor, budget: int) -> str | None:
         return f"torch.zeros({shape or '()'}{dtype})"
     flat = tensor.flatten()
     first = flat[0].item()
-    if (
-        tensor.dim()
-        and bool((flat == flat[0]).all())
-        and not (first == 0 and math.copysign(1, _real(first)) < 0)
-    ):
+    if tensor.dim() and bool((_bits(flat) == _bits(flat[:1])).all()):
         dtype = "" if name == "float32" else f", dtype=torch.{name}"
-        for value, function in ((0, "zeros"), (1, "ones")):
-            if first == value:
-                return f"torch.{function}({shape}{dtype})"
+        for function in (torch.zeros, torch.ones):
+            if torch.equal(_bits(function(1, dtype=tensor.dtype)), _bits(flat[:1])):
+                return f"torch.{function.__name__}({shape}{dtype})"
         text = _short_float(flat[0]) if tensor.is_floating_point() else _number(first)
         fill_dtype = "" if name == "float32" or (name == "int64" and isinstance(first, int)) else dtype
         return (
@@ -81,8 +77,10 @@ def _plain(tensor: torch.Tensor, budget: int) -> str | None:
     return f"torch.tensor({body}{suffix})"
 
 
-def _real(item: Any) -> float:
-    return item.real if isinstance(item, complex) else float(item)
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of each element: equal for equal NaNs, different for zeros of different sign."""
+    flat = torch.empty(tensor.numel(), 1, dtype=tensor.dtype)
+    return flat.copy_(tensor.reshape(-1, 1)).view(torch.uint8)
 
 
 def tensor_code(value: Value, store: Store, budget: int) -> str | None:
@@ -103,6 +101,13 @@ def tensor_code(value: Value, store: Store, budget: int) -> str | None:
     if code is not None:
         candidates.append(code)
     stride = value.stride or contiguous_stride(value.shape)
+    once = tensor
+    for dim, step in enumerate(tensor.stride() if tensor.numel() else ()):
+        once = once.narrow(dim, 0, 1) if step == 0 else once
+    code = _plain(once.contiguous(), budget) if once is not tensor else None
+    if code is not None:
+        laid_out = f"{code}.expand({', '.join(map(str, tensor.shape))})"
+        return laid_out if len(laid_out) <= LONGEST and _builds(laid_out, tensor) else None
     for code in sorted(candidates, key=len):
         for laid_out in _layouts(code, tensor, stride):
             if len(laid_out) <= LONGEST and _builds(laid_out, tensor):
@@ -142,9 +147,4 @@ def _builds(code: str, tensor: torch.Tensor) -> bool:
         return False
     if tensor.numel() and made.stride() != tensor.stride():
         return False
-    same = (made == tensor) | ((made != made) & (tensor != tensor))
-    if not bool(same.all()):
-        return False
-    if made.is_floating_point():
-        return bool((torch.signbit(made) == torch.signbit(tensor)).all())
-    return True
+    return torch.equal(_bits(made), _bits(tensor))
