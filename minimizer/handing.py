@@ -45,7 +45,7 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     verified = None
     for attempt in attempts:
         text = write_repro(run, attempt, failure, found)
-        verified = verify(run.folder.path, runs)
+        verified = verify(run.folder.path, run.sandbox, runs)
         if verified.holds:
             case = attempt
             break

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from minimizer.program import Device, Graph, Node, Program, Ref, Sym, TensorMeta, Torch, Tree, map_args
-from minimizer.symbolic import evaluate
+from minimizer.symbolic import evaluate, linear
 
 Watcher = Callable[[str, Any], None]
 
@@ -44,8 +44,10 @@ class _Run:
     def learn(self, value: Any, meta: Any) -> None:
         if isinstance(meta, TensorMeta) and isinstance(value, torch.Tensor):
             for size, actual in zip(meta.shape, value.shape):
-                if isinstance(size, str) and size.isidentifier():
-                    self.sizes.setdefault(size, int(actual))
+                form = linear(size) if isinstance(size, str) else None
+                if form is not None:
+                    name, factor, offset = form
+                    self.sizes.setdefault(name, (int(actual) - offset) // factor)
         elif isinstance(meta, Sym) and meta.expr.isidentifier():
             self.sizes.setdefault(meta.expr, value)
         elif isinstance(meta, tuple) and isinstance(value, (tuple, list)):
@@ -64,13 +66,15 @@ class _Run:
                 return torch.device(name)
             case Graph(name=name):
                 return lambda *operands: interpret(self.bodies[name], operands, {}, _ignore)
-            case Tree(type="dict", keys=keys, items=items):
-                return dict(zip(keys, items))
         return arg
 
+    def live(self, arg: Any) -> Any:
+        """A nested argument with values for names and containers for trees."""
+        return _containers(map_args(arg, self.leaf))
+
     def call(self, node: Node) -> Any:
-        args = map_args(node.args, self.leaf)
-        kwargs = {key: map_args(value, self.leaf) for key, value in node.kwargs}
+        args = self.live(node.args)
+        kwargs = {key: self.live(value) for key, value in node.kwargs}
         if node.target == "higher_order.cond":
             pred, on_true, on_false, operands = args
             return tuple((on_true if bool(pred) else on_false)(*operands))
@@ -81,6 +85,15 @@ class _Run:
                 carried = tuple(body(*carried, *extra))
             return carried
         return resolve(node.target)(*args, **kwargs)
+
+
+def _containers(value: Any) -> Any:
+    if isinstance(value, Tree):
+        items = [_containers(item) for item in value.items]
+        return dict(zip(value.keys, items)) if value.type == "dict" else resolve(value.type)(items)
+    if type(value) in (tuple, list):
+        return type(value)(_containers(item) for item in value)
+    return value
 
 
 def _single(value: Any) -> Any:
@@ -112,4 +125,4 @@ def interpret(
             run.values[node.name] = value
             run.learn(value, node.meta)
             watch(node.name, value)
-    return map_args(program.output, run.leaf)
+    return run.live(program.output)

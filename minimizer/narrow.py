@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import islice
 
 from minimizer.capture import alike
 from minimizer.case import Case
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.verdict import Failure, Signature, Verdict
-from minimizer.reduce.atoms import atoms
-from minimizer.reduce.cut import Observations, units
+from minimizer.reduce.atoms import atoms, kinds
+from minimizer.reduce.cut import Observations, keep, units
 from minimizer.reduce.journal import Journal
 from minimizer.reduce.minimality import Certificate, certificate
-from minimizer.reduce.search import Progress, Reduction, reduce
+from minimizer.reduce.search import Progress, Reduction, is_well_formed, reduce
 
 LEVELS = {"lower": ("lower", "full"), "cxx": ("kernel", "full"), "run": ("jit", "full")}
 """Judges to try, cheapest first, by the stage of the failure. Other stages need the full one."""
@@ -30,7 +31,7 @@ LEVELS = {"lower": ("lower", "full"), "cxx": ("kernel", "full"), "run": ("jit", 
 class Prosecutor:
     """Judges candidates at one level against one signature, and keeps what else it sees.
 
-    `signature` is what the whole program shows at this level: a proxy words its errors in its own way.
+    `signature` is what the failure looks like at this level: a proxy words its errors in its own way.
     """
 
     bench: CaseBench
@@ -73,18 +74,6 @@ class Narrowed:
     note: str = ""
 
 
-def prosecutors(bench: CaseBench, case: Case, failure: Failure, repeats: int) -> Iterator[Prosecutor]:
-    """The judges that show the failure on the whole case, cheapest first."""
-    for level in LEVELS.get(failure.stage, ("full",)):
-        trial = Prosecutor(bench, level, failure.signature, repeats)
-        shown = trial.verdict(case).failure
-        if shown is None or shown.kind != failure.kind or shown.stage != failure.stage:
-            continue
-        if level == "full" and not alike(shown.signature, failure.signature):
-            continue
-        yield replace(trial, signature=shown.signature)
-
-
 def kernel_words(failure: Failure) -> frozenset[str]:
     """Operator names that the names of the generated kernels in an error may hold.
 
@@ -118,23 +107,68 @@ def hints(case: Case, failure: Failure) -> Iterator[frozenset[str]]:
             yield frozenset(named)
 
 
-POOL = 6
-"""Calls above which one judgement of all calls apart from each other pays."""
+SMALL = 4
+"""Up to this many calls the whole program is as cheap to judge as any guess."""
+
+GUESSES = 8
+"""Single calls tried before the whole program is judged."""
 
 
-def pool_hints(judge: Prosecutor, case: Case, observed: Observations) -> Iterator[frozenset[str]]:
-    """Single calls that give wrong values when all calls are judged at once, apart from each other."""
-    values = judge.signature.kind in ("wrong_value", "wrong_metadata")
-    if not values or case.program.operator_count < POOL:
+def suspects(
+    judge: Prosecutor, case: Case, failure: Failure, observed: Observations
+) -> Iterator[frozenset[str]]:
+    """Sets of calls to try alone: those that the failure names, then those that fail when cut apart."""
+    yield from islice(hints(case, failure), GUESSES)
+    names = kinds(case.program)
+    shown, owners = _apart(judge, case, observed, names)
+    if shown is None:
         return
-    pool = atoms(case, observed)
-    if pool is None:
-        return
-    apart, owners = pool
-    failure = judge.verdict(apart).failure
-    if failure is not None and failure.kind == judge.signature.kind:
-        for name in dict.fromkeys(owners[k] for k in failure.outputs if k < len(owners)):
+    if shown.outputs:
+        for name in list(dict.fromkeys(owners[k] for k in shown.outputs if k < len(owners)))[:GUESSES]:
             yield frozenset({name})
+        return
+    while len(names) > 1:
+        half = names[: len(names) // 2]
+        names = half if _apart(judge, case, observed, half)[0] is not None else names[len(half) :]
+    yield frozenset(names)
+
+
+def _apart(
+    judge: Prosecutor, case: Case, observed: Observations, names: Sequence[str]
+) -> tuple[Failure | None, tuple[str, ...]]:
+    """How the named calls fail when they are judged at once, each by itself."""
+    pool = atoms(case, observed, names)
+    if pool is None:
+        return None, ()
+    shown = judge.verdict(pool[0]).failure
+    return (shown if shown is not None and shown.kind == judge.signature.kind else None), pool[1]
+
+
+def starting_point(
+    judge: Prosecutor, case: Case, failure: Failure, observed: Observations
+) -> tuple[Case, Signature] | None:
+    """A case that shows the failure at the judge's level, as small as a guess can make it, and how it shows.
+
+    A proxy may word an error in its own way; kind and stage must agree, and the full judge has the last word.
+    None when the level does not show the failure at all.
+    """
+
+    def shows(candidate: Case) -> Signature | None:
+        shown = judge.verdict(candidate).failure
+        if shown is None or (shown.kind, shown.stage) != (failure.kind, failure.stage):
+            return None
+        same_words = judge.level == "full" or failure.stage != "run"
+        return None if same_words and not alike(shown.signature, failure.signature) else shown.signature
+
+    if case.program.operator_count > SMALL:
+        for names in suspects(judge, case, failure, observed):
+            guess = keep(case, names, observed)
+            if guess is not None and is_well_formed(guess):
+                signature = shows(guess)
+                if signature is not None:
+                    return guess, signature
+    signature = shows(case)
+    return None if signature is None else (case, signature)
 
 
 def narrow(
@@ -155,13 +189,17 @@ def narrow(
     None when the translated program does not show the failure at any level.
     """
     notes: list[str] = []
-    for judge in prosecutors(bench, case, failure, repeats):
-        record = journal(judge.level)
+    for level in LEVELS.get(failure.stage, ("full",)):
+        judge = Prosecutor(bench, level, failure.signature, repeats)
+        start = starting_point(judge, case, failure, observed)
+        if start is None:
+            continue
+        judge.signature = start[1]
+        record = journal(level)
         result = reduce(
-            case,
+            start[0],
             observed,
             judge,
-            hints=[*hints(case, failure), *pool_hints(judge, case, observed)],
             deadline=deadline,
             on_progress=on_progress,
             on_accept=on_accept,
@@ -169,17 +207,15 @@ def narrow(
         )
         also.update(judge.also)
         confirmed = confirm(bench, result.case, failure, repeats)
-        if confirmed is None and judge.level != "full":
-            notes.append(f"the {judge.level} judge was misled; judged by the full one instead")
-            continue
         if confirmed is None:
+            notes.append(f"the {level} judge was misled")
             continue
         proof = (
             certificate(result.case, observed, judge, deadline=deadline, journal=record)
             if result.complete
             else None
         )
-        return Narrowed(result.case, confirmed, result, proof, judge.level, "; ".join(notes))
+        return Narrowed(result.case, confirmed, result, proof, level, "; ".join(notes))
     return None
 
 
@@ -190,8 +226,3 @@ def confirm(bench: CaseBench, case: Case, failure: Failure, repeats: int) -> Fai
         if shown is not None and alike(shown.signature, failure.signature):
             return shown
     return None
-
-
-def describe_sizes(sizes: Sequence[tuple[str, int]]) -> str:
-    """``n = 17, h = 3``."""
-    return ", ".join(f"{name} = {size}" for name, size in sizes)

@@ -438,14 +438,16 @@ class Run:
             return None
         after = narrowed.case.program.operator_count
         result = narrowed.reduction
+        if narrowed.note:
+            self.console.say("", narrowed.note)
         proof = narrowed.certificate
         minimal = bool(result.complete and proof is not None and proof.complete and proof.minimal)
         self.console.say(
             "reduce",
-            f"{total} → {after} nodes · {result.judged} candidates judged · {took:.1f} s"
+            f"{total} → {after} nodes · {self.cases.judged} candidates judged · {took:.1f} s"
             + ("" if minimal else " · not proven minimal (the budget ended)"),
         )
-        self.note(candidates=result.judged, minimal=minimal)
+        self.note(candidates=self.cases.judged, minimal=minimal)
         return narrowed
 
     def observe(self, case: Case) -> dict[str, Observed] | None:

@@ -177,21 +177,37 @@ class _Sizes:
     """Which expression gives each symbol, at a point of the body."""
 
     def __init__(self) -> None:
-        self.sources: dict[str, str] = {}
+        self.alone: dict[str, str] = {}
+        self.solved: dict[str, str] = {}
         self.bound: set[str] = set()
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The best source of each symbol: a dim that it is, else one that is a multiple of it."""
+        return self.solved | self.alone
 
     def learn(self, text: str, meta: Any) -> None:
         if isinstance(meta, TensorMeta):
             for dim, size in enumerate(meta.shape):
-                if isinstance(size, str) and free_symbols(size) == {size}:
-                    self.sources.setdefault(size, f"{text}.shape[{dim}]")
+                form = linear(size) if isinstance(size, str) else None
+                if form is None:
+                    continue
+                name, factor, offset = form
+                given = f"{text}.shape[{dim}]"
+                if size == name:
+                    self.alone.setdefault(name, given)
+                    continue
+                less = f"{given} - {offset}" if offset > 0 else f"{given} + {-offset}" if offset else given
+                whole = f"({less}) // {factor}" if offset else f"{less} // {factor}"
+                self.solved.setdefault(name, whole if factor != 1 else less)
         elif isinstance(meta, Sym) and free_symbols(meta.expr) == {meta.expr}:
-            self.sources.setdefault(meta.expr, text)
+            self.alone.setdefault(meta.expr, text)
 
     def lines(self, symbols: frozenset[str]) -> list[str]:
-        new = [name for name in sorted(symbols - self.bound) if name in self.sources]
+        sources = self.sources
+        new = [name for name in sorted(symbols - self.bound) if name in sources]
         self.bound.update(new)
-        return [f"{name} = {self.sources[name]}" for name in new if self.sources[name] != name]
+        return [f"{name} = {sources[name]}" for name in new if sources[name] != name]
 
 
 def missing_symbols(program: Program) -> frozenset[str]:

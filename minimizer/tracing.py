@@ -38,7 +38,7 @@ from minimizer.program import (
     prune,
     rename,
 )
-from minimizer.symbolic import free_symbols
+from minimizer.symbolic import free_symbols, linear
 
 _INT_OO = 2**40
 _INLINED = ("wrap_with_set_grad_enabled",)
@@ -382,12 +382,16 @@ def ranges(ep: torch.export.ExportedProgram) -> dict[str, tuple[int, int | None]
 
 def _hints(inputs: Sequence[Input], examples: Sequence[Any]) -> dict[str, int]:
     tensors = [item for item in examples if isinstance(item, torch.Tensor)]
-    found: dict[str, int] = {}
+    alone: dict[str, int] = {}
+    solved: dict[str, int] = {}
     for i, tensor in zip(inputs, tensors):
         for size, actual in zip(i.meta.shape, tensor.shape):
-            if isinstance(size, str) and size.isidentifier():
-                found.setdefault(size, int(actual))
-    return found
+            form = linear(size) if isinstance(size, str) else None
+            if form is not None:
+                name, factor, offset = form
+                into = alone if size == name else solved
+                into.setdefault(name, (int(actual) - offset) // factor)
+    return solved | alone
 
 
 def program_from_export(

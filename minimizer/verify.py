@@ -12,6 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from minimizer.sandbox import Died, Sandbox, TimedOut
+
+BACKEND = "TORCH_COMPILE_BACKEND"
+
 TIMEOUT = 240.0
 """Seconds for one run of a repro: an import, a cold compile, a call."""
 
@@ -31,15 +35,22 @@ class Verified:
         return self.failures == self.runs and self.silent_in_eager
 
 
-def run_alone(folder: Path, environment: dict[str, str], timeout: float = TIMEOUT) -> tuple[int | None, str]:
-    """Run ``repro.py`` in a copy of its folder; exit status (None = killed at `timeout`) and output."""
-    with tempfile.TemporaryDirectory(prefix="aoti-minimize-verify-") as alone:
-        for item in folder.glob("repro*"):
-            target = Path(alone) / item.name
-            if item.is_dir():
-                shutil.copytree(item, target)
-            else:
-                shutil.copy(item, target)
+def _alone(folder: Path) -> tempfile.TemporaryDirectory[str]:
+    """A folder with nothing in it but the repro and what lies beside it under its name."""
+    alone = tempfile.TemporaryDirectory(prefix="aoti-minimize-verify-")
+    for item in folder.glob("repro*"):
+        target = Path(alone.name) / item.name
+        if item.is_dir():
+            shutil.copytree(item, target)
+        else:
+            shutil.copy(item, target)
+    return alone
+
+
+def run_cold(folder: Path) -> tuple[int | None, str]:
+    """Run ``repro.py`` alone in a new interpreter; exit status (None = killed at `TIMEOUT`) and output."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", BACKEND)}
+    with _alone(folder) as alone:
         process = subprocess.Popen(
             [sys.executable, "repro.py"],
             cwd=alone,
@@ -52,7 +63,7 @@ def run_alone(folder: Path, environment: dict[str, str], timeout: float = TIMEOU
             start_new_session=True,
         )
         try:
-            output, _ = process.communicate(timeout=timeout)
+            output, _ = process.communicate(timeout=TIMEOUT)
             return process.returncode, output
         except BaseException as problem:
             os.killpg(process.pid, signal.SIGKILL)
@@ -62,14 +73,29 @@ def run_alone(folder: Path, environment: dict[str, str], timeout: float = TIMEOU
             raise
 
 
-def verify(folder: Path, runs: int) -> Verified:
-    """Run the folder's repro alone, `runs` times as it is and once with nothing compiled."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "TORCH_COMPILE_BACKEND")}
-    environment["TMPDIR"] = tempfile.gettempdir()
-    jobs = [environment] * runs + [{**environment, "TORCH_COMPILE_BACKEND": "eager"}]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        results = list(pool.map(lambda job: run_alone(folder, job), jobs))
-    statuses = [status for status, _ in results]
-    output = results[0][1] if runs else ""
-    failures = sum(status == 1 for status in statuses[:-1])
-    return Verified(runs, failures, statuses[-1] == 0, output[-5000:])
+def run_warm(folder: Path, sandbox: Sandbox, backend: str) -> int | None:
+    """Run ``repro.py`` alone in a process that has torch imported already; its exit status."""
+    with _alone(folder) as alone:
+        worker = sandbox.worker(directory=Path(alone))
+        try:
+            status: int = worker.call(
+                "minimizer.sandbox.worker:run_script", "repro.py", backend, timeout=TIMEOUT
+            )
+            return status
+        except Died as lost:
+            return lost.code
+        except TimedOut:
+            return None
+        finally:
+            worker.close()
+
+
+def verify(folder: Path, sandbox: Sandbox, runs: int) -> Verified:
+    """Run the folder's repro alone, the first time in a new interpreter, and once with nothing compiled."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        cold = pool.submit(run_cold, folder)
+        statuses = [run_warm(folder, sandbox, "") for _ in range(runs - 1)]
+        silent = run_warm(folder, sandbox, "eager") == 0
+        first, output = cold.result()
+    failures = sum(status == 1 for status in (first, *statuses))
+    return Verified(runs, failures, silent, output[-5000:])

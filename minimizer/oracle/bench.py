@@ -195,11 +195,13 @@ class CaseBench:
         self._count = 0
         self._warm: tuple[str, Worker] | None = None
         self.compiles = 0
+        self.judged = 0
         self.timeout = 120.0
         self.errors: list[str] = []
 
     def judge(self, case: Case, level: str = "full", *, fresh: bool = False) -> Verdict:
         """Judge a case at a level of `stages.LEVELS`; `fresh` asks for a new process and a new compile."""
+        self.judged += 1
         key = f"{level} {case.program.fingerprint} {case.settings}"
         if self._warm is not None and (fresh or self._warm[0] != key):
             self.close()

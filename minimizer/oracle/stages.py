@@ -107,13 +107,21 @@ def _watching(level: str, seen: Compiled) -> Iterator[None]:
         note("package")
         return result
 
+    waiting: list[Any] = []
+
     def build_kernels(builder: Any) -> None:
+        # Kernels first: when they do not compile, the wrapper, which costs ten times as much, is not needed.
         command = builder.get_command_line()
-        if level == "kernel" and ".wrapper.cpp" in command:
+        if ".wrapper.cpp" in command and " -c " in f"{command} ":
+            waiting.append(builder)
             return
         build(builder)
-        if level == "kernel" and ".kernel.cpp" in command:
-            raise _Stop
+        if ".kernel.cpp" in command:
+            if level == "kernel":
+                raise _Stop
+            for wrapper in waiting:
+                build(wrapper)
+            waiting.clear()
 
     with (
         mock.patch.object(codecache.AotCodeCompiler, "compile", classmethod(compile_code)),

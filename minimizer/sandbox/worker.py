@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import runpy
 import sys
 import traceback
 from multiprocessing.connection import Connection
@@ -38,6 +39,23 @@ def printed_since(mark: int) -> str:
             return stream.read(1 << 20).decode(errors="replace")
     except OSError:
         return ""
+
+
+def run_script(path: str, backend: str) -> int:
+    """Run a script as ``python PATH`` would; its exit status."""
+    os.environ.pop("TORCH_COMPILE_BACKEND", None)
+    if backend:
+        os.environ["TORCH_COMPILE_BACKEND"] = backend
+    sys.path.insert(0, os.getcwd())
+    sys.argv = [path]
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        return int(end.code) if isinstance(end.code, (int, bool)) else int(end.code is not None)
+    except Exception:  # noqa: BLE001 (an interpreter would print it and exit with 1)
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 def run_task(task: str, args: tuple[Any, ...]) -> Any:
