@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections import OrderedDict
+from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +41,7 @@ from minimizer.program import (
 from minimizer.symbolic import free_symbols, linear
 
 _INT_OO = 2**40
+_TORCH = str(Path(torch.__file__).parent)
 _INLINED = ("wrap_with_set_grad_enabled",)
 _NAMESPACES = {"builtins": "", "_operator": "operator.", "math": "math.", "operator": "operator."}
 
@@ -98,7 +99,8 @@ def _where(node: torch.fx.Node) -> str:
     )
     if not frames:
         return ""
-    file, line, code = frames[-1]
+    own = [frame for frame in frames if not frame[0].startswith(_TORCH)]
+    file, line, code = (own or frames)[-1]
     return f"{Path(file).name}:{line} {code.strip()}"
 
 
@@ -361,7 +363,8 @@ def _tree(spec: pytree.TreeSpec, leaves: Any, plain: Callable[[Any], Any]) -> An
         return None
     if spec.type in (dict, OrderedDict):
         return Tree("dict", tuple(spec.context), items)
-    kind = getattr(spec.type, "__name__", str(spec.type))
+    named = spec.context if spec.type is namedtuple else spec.type
+    kind = getattr(named, "__name__", str(named))
     if getattr(torch.return_types, kind, None) is spec.type:
         return Tree(f"torch.return_types.{kind}", (), items)
     raise Untranslatable(f"a container of type {kind} cannot be expressed")
