@@ -104,17 +104,28 @@ def test_mutation_stays_where_it_was() -> None:
 def test_a_size_that_nobody_carries_any_more_gets_a_carrier() -> None:
     b = batch()
     x = b.input("x", ("s0", 8))
-    flat = b.call("view", x, [Sym("8*s0")], name="flat", shape=("8*s0",))
-    two = b.call("relu", flat, name="two")
-    case = b.case(b.call("view", two, [Sym("s0"), 8], name="back", shape=("s0", 8)))
+    total = b.call("sum", x, [0], name="total", shape=(8,))
+    two = b.call("relu", total, name="two")
+    case = b.case(b.call("expand", two, [Sym("s0"), 8], name="back", shape=("s0", 8)))
     cut = keep(case, {"back"}, b.observed())
-    assert shapes(cut) == {"two": ("8*s0",), "size_of_s0": ("s0",)}
+    assert shapes(cut) == {"two": (8,), "size_of_s0": ("s0",)}
     assert cut is not None
-    assert [v.shape for v in cut.values] == [(136,), (17,)]
+    assert [v.shape for v in cut.values] == [(8,), (17,)]
     assert cut.program.symbols == (BATCH,)
     assert "s0 = size_of_s0.shape[0]" in module_source(cut.program, {})
     again = keep(cut, {"back"}, b.observed())
     assert again == cut
+
+
+def test_a_multiple_of_a_size_tells_the_size() -> None:
+    b = batch()
+    x = b.input("x", ("s0", 8))
+    flat = b.call("view", x, [Sym("8*s0")], name="flat", shape=("8*s0",))
+    case = b.case(b.call("view", flat, [Sym("s0"), 8], name="back", shape=("s0", 8)))
+    cut = keep(case, {"back"}, b.observed())
+    assert cut is not None
+    assert shapes(cut) == {"flat": ("8*s0",)}
+    assert "s0 = flat.shape[0] // 8" in module_source(cut.program, {})
 
 
 def test_multiples_of_a_size_need_no_carrier_and_stay_related() -> None:
