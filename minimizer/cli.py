@@ -6,6 +6,7 @@ import argparse
 import ast
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import NoReturn
 from minimizer import __version__
 from minimizer.console import Console
 from minimizer.folder import FolderError, RunFolder
+from minimizer.handing import keep_best
 from minimizer.reduce.passes import PASSES
 from minimizer.run import INTERRUPTED, UNUSABLE, Options, Run, Unusable
 from minimizer.sandbox import Sandbox
@@ -137,15 +139,19 @@ def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
     with Sandbox() as sandbox:
         sandbox.warm()
         run = Run(options, console, folder, sandbox)
+
+        def interrupt(number: int, frame: object) -> None:
+            run.interrupted = True
+            raise KeyboardInterrupt
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, interrupt)
         try:
             return run.go()
         except KeyboardInterrupt:
-            run.note(status="interrupted")
-            console.say(
-                "interrupted",
-                f"the best so far is in {out}; go on with: {options.command} --resume",
-                always=True,
-            )
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            keep_best(run)
             return INTERRUPTED
 
 

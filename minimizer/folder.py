@@ -71,8 +71,7 @@ class RunFolder:
             shutil.rmtree(beside) if beside.is_dir() else beside.unlink()
         for folder in ("case", "also"):
             shutil.rmtree(self.path / folder, ignore_errors=True)
-        for journal in self.path.glob("journal*.jsonl"):
-            journal.unlink()
+        self.journal.unlink(missing_ok=True)
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file of the folder, whole or not at all."""

@@ -8,18 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minimizer.capture import Determinism, alike
+from minimizer.capture import LADDER, Determinism, alike
 from minimizer.case import Case, Value
+from minimizer.folder import RunFolder
 from minimizer.handover.plain import plain_candidates
 from minimizer.handover.record import Certificate
 from minimizer.handover.report import report_markdown
 from minimizer.handover.repro import INPUTS_FILE, repro_source
+from minimizer.handover.whole import whole_source
 from minimizer.narrow import LEVELS, Narrowed
 from minimizer.oracle.requests import TASKS
 from minimizer.oracle.verdict import Failure
 from minimizer.sandbox import TaskError, WorkerLost
 from minimizer.source import custom_namespaces
-from minimizer.verify import verify
+from minimizer.verify import Verified, verify
+from minimizer.wording import title_of
 
 if TYPE_CHECKING:
     from minimizer.run import Run
@@ -34,6 +37,10 @@ HANG_TIMEOUT = 45
 """Seconds after which a repro calls a compilation or a call one that does not end."""
 
 FAILURE = 1
+
+FILES = "repro_files"
+MAIN = "repro_target"
+"""Folder and module name of the person's own files beside a repro."""
 
 
 def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None, found: Determinism) -> int:
@@ -61,43 +68,73 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
         title=title_of(case, failure),
     )
     run.folder.write("report.md", report_markdown(run.record))
-    files = "repro.py · report.md"
-    if verified.holds:
-        run.console.say(
-            "repro",
-            f"{run.folder.path / 'repro.py'} · fails {verified.failures} of {verified.runs} fresh runs",
-            always=True,
-        )
-    else:
-        run.console.say(
-            "repro",
-            f"{run.folder.path / 'repro.py'} fails in {verified.failures} of {verified.runs} fresh runs"
-            + ("" if verified.silent_in_eager else ", and fails without a compiler too")
-            + "; do not file it as it is",
-            always=True,
-        )
-    run.console.say("", f"in {run.folder.path}: {files}")
+    _say_verified(run, verified)
     return FAILURE
 
 
-def title_of(case: Case, failure: Failure) -> str:
-    """One line that a maintainer can search for."""
-    names = list(dict.fromkeys(n.target for n in case.program.operators))
-    shown = ", ".join(names[:3]) + ("..." if len(names) > 3 else "")
-    what = {
-        "wrong_value": "gives wrong values",
-        "wrong_metadata": f"gives another {failure.flavour}",
-        "lost_mutation": "loses a mutation of its input",
-        "compile_error": "cannot be compiled",
-        "cxx_error": "generates C++ that does not compile",
-        "crash": "ends the process",
-        "hang": "does not come to an end",
-        "runtime_error": "raises at run time",
-        "lost_error": "loses an error that eager raises",
-        "load_error": "cannot be loaded",
-    }.get(failure.kind, failure.kind)
-    path = "AOTInductor" if case.settings.path == "aoti" else "torch.compile"
-    return f"{shown or 'The model'} {what} under {path}"
+def _say_verified(run: Run, verified: Verified) -> None:
+    path = run.folder.path / "repro.py"
+    if verified.holds:
+        said = f"{path} · fails {verified.failures} of {verified.runs} fresh runs"
+    else:
+        said = f"{path} fails in {verified.failures} of {verified.runs} fresh runs"
+        said += "" if verified.silent_in_eager else ", and without a compiler too"
+        said += "; do not file it as it is"
+    run.console.say("repro", said, always=True)
+    run.console.say("report", str(run.folder.path / "report.md"))
+
+
+def _clear(folder: RunFolder) -> None:
+    for old in folder.path.glob("repro_*"):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+def keep_best(run: Run) -> None:
+    """After an interruption: the best so far as a repro, unverified, and how to go on."""
+    run.note(status="interrupted")
+    again = f"go on with: {run.options.command} --resume"
+    if run.best is None or not run.best[0].program.operators:
+        run.console.say("interrupted", f"nothing was captured yet; {again}", always=True)
+        return
+    case, failure = run.best
+    text = write_repro(run, case, failure, Determinism(LADDER[0], 1, 1, failure))
+    run.note(
+        status="interrupted",
+        nodes_after=case.program.operator_count,
+        dynamic_dims_after=case.program.dynamic_dims,
+        repro=text,
+        title=title_of(case, failure),
+    )
+    run.folder.write("report.md", report_markdown(run.record))
+    run.console.say(
+        "interrupted",
+        f"{case.program.operator_count} nodes so far: {run.folder.path / 'repro.py'} (not verified); {again}",
+        always=True,
+    )
+
+
+def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) -> int:
+    """Hand over the person's own model with the failing inputs, where its graph could not be reduced."""
+    folder = run.folder
+    _clear(folder)
+    _copy_files(run, folder.path / FILES)
+    named = [(str(k), value) for k, value in enumerate(case.values)]
+    _call(run, "save_tensors", named, run.store, str((folder.path / INPUTS_FILE).resolve()))
+    title = title_of(case, failure)
+    text = whole_source(
+        failure, case.settings, title, dict(run.record.versions or {}), run.options, HANG_TIMEOUT
+    )
+    folder.write("repro.py", text)
+    verified = verify(folder.path, run.sandbox, VERIFY_RUNS if found.certain else 5)
+    run.note(
+        repro_verified={"runs": verified.runs, "failures": verified.failures},
+        repro=text,
+        minimal=False,
+        title=title,
+    )
+    folder.write("report.md", report_markdown(run.record))
+    _say_verified(run, verified)
+    return FAILURE
 
 
 def _plain(run: Run, case: Case, narrowed: Narrowed) -> Case:
@@ -126,8 +163,7 @@ def _plain(run: Run, case: Case, narrowed: Narrowed) -> Case:
 def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> str:
     """Write repro.py and what must lie beside it; the script's text."""
     folder = run.folder
-    for old in folder.path.glob("repro_*"):
-        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    _clear(folder)
     named = [(i.name, value) for i, value in zip(case.program.inputs, case.values)]
     state_values = _stored_values(run, [s.value for s in case.program.state])
     named_state = [(s.name, value) for s, value in zip(case.program.state, state_values)]
@@ -142,7 +178,7 @@ def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> s
             run,
             "save_tensors",
             saved,
-            str(folder.store.resolve()),
+            run.store,
             str((folder.path / INPUTS_FILE).resolve()),
         )
     imports = _bring_operators(run, case)
@@ -164,16 +200,14 @@ def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> s
 def _stored_values(run: Run, names: Sequence[str]) -> list[Value]:
     if not names:
         return []
-    values: list[Value] = _call(run, "describe_stored", list(names), str(run.folder.store.resolve()))
+    values: list[Value] = _call(run, "describe_stored", list(names), run.store)
     return values
 
 
 def _codes(run: Run, values: Sequence[Value]) -> list[str | None]:
     if not values:
         return []
-    codes: list[str | None] = _call(
-        run, "tensors_as_code", list(values), str(run.folder.store.resolve()), WRITTEN_OUT
-    )
+    codes: list[str | None] = _call(run, "tensors_as_code", list(values), run.store, WRITTEN_OUT)
     return codes
 
 
@@ -191,20 +225,23 @@ def _bring_operators(run: Run, case: Case) -> list[str]:
     """Copy the files that register custom operators beside the repro; the import lines that it needs."""
     if not case.settings.modules or not custom_namespaces(case.program):
         return []
-    main = Path(case.settings.modules[0])
-    files = [Path(file) for file in run.files]
-    others = [file for file in files if file != main]
-    if not others:
-        shutil.copy(main, run.folder.path / "repro_ops.py")
+    if len(run.files) == 1:
+        shutil.copy(run.files[0], run.folder.path / "repro_ops.py")
         return ["", "import repro_ops  # noqa: F401  (registers the custom operators)"]
-    base = run.folder.path / "repro_files"
-    for file in others:
+    _copy_files(run, run.folder.path / FILES)
+    return [
+        "",
+        f'sys.path.insert(0, str(Path(__file__).with_name("{FILES}")))',
+        f"import {MAIN}  # noqa: F401  (registers the custom operators)",
+    ]
+
+
+def _copy_files(run: Run, base: Path) -> None:
+    """The target's own files: itself as `MAIN`, what it imports from its folder under the same names."""
+    main = Path(run.files[0])
+    base.mkdir(parents=True, exist_ok=True)
+    shutil.copy(main, base / f"{MAIN}.py")
+    for file in map(Path, run.files[1:]):
         target = base / file.relative_to(main.parent)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, target)
-    shutil.copy(main, base / "repro_ops.py")
-    return [
-        "",
-        'sys.path.insert(0, str(Path(__file__).with_name("repro_files")))',
-        "import repro_ops  # noqa: F401  (registers the custom operators)",
-    ]

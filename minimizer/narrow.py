@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from minimizer.capture import alike
 from minimizer.case import Case
@@ -179,7 +180,8 @@ def narrow(
     *,
     repeats: int,
     deadline: Callable[[], bool],
-    journal: Callable[[str], Journal],
+    interrupted: Callable[[], bool],
+    journal: Journal,
     on_progress: Callable[[Progress], None],
     on_accept: Callable[[Case], None],
     also: dict[Signature, tuple[Case, Failure]],
@@ -195,7 +197,7 @@ def narrow(
         if start is None:
             continue
         judge.signature = start[1]
-        record = journal(level)
+        record = _AtLevel(journal, level)
         result = reduce(
             start[0],
             observed,
@@ -206,6 +208,8 @@ def narrow(
             journal=record,
         )
         also.update(judge.also)
+        if interrupted():
+            raise KeyboardInterrupt
         confirmed = confirm(bench, result.case, failure, repeats)
         if confirmed is None:
             notes.append(f"the {level} judge was misled")
@@ -217,6 +221,20 @@ def narrow(
         )
         return Narrowed(result.case, confirmed, result, proof, level, "; ".join(notes))
     return None
+
+
+class _AtLevel:
+    """A journal's entries of one level: a proxy's answers are not the full judge's."""
+
+    def __init__(self, journal: Journal, level: str) -> None:
+        self._journal = journal
+        self._level = level
+
+    def known(self, key: str) -> bool | None:
+        return self._journal.known(f"{self._level} {key}")
+
+    def record(self, key: str, interesting: bool, **about: Any) -> None:
+        self._journal.record(f"{self._level} {key}", interesting, **about)
 
 
 def confirm(bench: CaseBench, case: Case, failure: Failure, repeats: int) -> Failure | None:

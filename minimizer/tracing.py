@@ -370,6 +370,14 @@ def _tree(spec: pytree.TreeSpec, leaves: Any, plain: Callable[[Any], Any]) -> An
     raise Untranslatable(f"a container of type {kind} cannot be expressed")
 
 
+def _nested(spec: pytree.TreeSpec, leaves: Sequence[Any], plain: Callable[[Any], Any]) -> Any:
+    """The structure as the person has it, or None where it holds a container type of their own."""
+    try:
+        return _tree(spec, iter(leaves), plain)
+    except Untranslatable:
+        return None
+
+
 def ranges(ep: torch.export.ExportedProgram) -> dict[str, tuple[int, int | None]]:
     """The inclusive range of each symbol; None = unbounded."""
     found = {}
@@ -409,13 +417,15 @@ def program_from_export(
     translation.run()
     assert ep.call_spec.out_spec is not None and ep.call_spec.in_spec is not None
     flat_out = list(translation.output_value)
-    output = _tree(ep.call_spec.out_spec, iter(flat_out), translation.arg)
+    output = _nested(ep.call_spec.out_spec, flat_out, translation.arg)
+    output = tuple(map(translation.arg, flat_out)) if output is None else output
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     args_spec, kwargs_spec = ep.call_spec.in_spec.children()
-    leaves = iter(placeholders)
-    args = _tree(args_spec, leaves, translation.arg)
-    kwargs = _tree(kwargs_spec, leaves, translation.arg)
-    flat = not kwargs_spec.children() and tuple(args) == tuple(Ref(i.name) for i in translation.inputs)
+    split = args_spec.num_leaves
+    args = _nested(args_spec, placeholders[:split], translation.arg)
+    kwargs = _nested(kwargs_spec, placeholders[split:], translation.arg)
+    plain = tuple(Ref(i.name) for i in translation.inputs)
+    flat = args is None or kwargs is None or (not kwargs_spec.children() and tuple(args) == plain)
     program = Program(
         inputs=tuple(translation.inputs),
         nodes=tuple(translation.nodes),
@@ -423,7 +433,7 @@ def program_from_export(
         state=tuple(translation.state),
         symbols=_symbols(translation.inputs, ep),
         args=None if flat else tuple(args),
-        kwargs=tuple(zip(kwargs.keys, kwargs.items)) if isinstance(kwargs, Tree) else (),
+        kwargs=tuple(zip(kwargs.keys, kwargs.items)) if isinstance(kwargs, Tree) and not flat else (),
         graphs=tuple(translation.graphs.items()),
     )
     fresh = _symbol_names(program, names or {}, translation.taken)

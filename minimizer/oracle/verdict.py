@@ -161,8 +161,8 @@ def crash_class(signal: str, output: str) -> str:
     thrown = re.search(r"what\(\):\s*([^\n]+)", output)
     if thrown:
         return normalise(re.sub(r"\(Exception raised from.*", "", thrown[1]))
-    thrown = re.search(r"terminate called[^\n]*", output)
-    return normalise(thrown[0]) if thrown else signal
+    # Several threads may throw at once and print over each other: the type is not to be relied on.
+    return "uncaught exception" if "terminate called" in output else signal
 
 
 def _first_line(message: str) -> str:

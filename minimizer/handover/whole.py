@@ -1,0 +1,178 @@
+"""The repro of last resort: the person's own model, with the inputs on which it fails.
+
+Used where the graph cannot be expressed as a program of ours, or does not fail by itself. It is longer than a
+repro should be, and says so, but it shows the bug alone like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from minimizer.case import Settings
+from minimizer.handover.needs import DEATHS, ERRORS, LOST
+from minimizer.oracle.verdict import Failure
+from minimizer.source import literal
+
+_HEAD = '''"""{title}.
+
+The whole model: its graph could not be reduced. Needs the folder repro_files and
+repro_inputs.pt beside it.
+"""
+
+{modules}
+from pathlib import Path
+
+import torch
+from torch.utils import _pytree as pytree
+
+sys.path.insert(0, str(Path(__file__).with_name("repro_files")))
+import repro_target
+
+CONFIG = {config}
+
+
+def given(name, other, default):
+    found = getattr(repro_target, name, None)
+    return found() if callable(found) else getattr(repro_target, other, default)
+
+
+def failing_inputs():
+    """The model's arguments with the tensors on which it fails."""
+    example = {inputs}
+    args = example if isinstance(example, (tuple, list)) else (example,)
+    kwargs = given("get_example_kwargs", "example_kwargs", {{}})
+    flat, spec = pytree.tree_flatten((tuple(args), kwargs))
+    path = Path(__file__).with_name("repro_inputs.pt")
+    saved = iter(torch.load(path, weights_only=True).values())
+    failing = [next(saved) if isinstance(x, torch.Tensor) else x for x in flat]
+    return (tuple(args), kwargs), pytree.tree_unflatten(failing, spec)
+
+
+def compile_model(model, example):
+    backend = os.environ.get("TORCH_COMPILE_BACKEND", "aoti")
+    if backend == "eager":
+        return model
+    if backend != "aoti":
+        return torch.compile(model, backend=backend, dynamic=True, options=CONFIG)
+    dims = given("get_dynamic_shapes", "dynamic_shapes", None)
+    program = torch.export.export(model, *example, dynamic_shapes=dims)
+    path = torch._inductor.aoti_compile_and_package(program, inductor_configs=CONFIG)
+    return torch._inductor.aoti_load_package(path)
+
+
+@torch.no_grad()
+def check() -> bool:
+    torch.manual_seed(0)
+    model = {model}
+    example, failing = failing_inputs()
+{body}
+'''
+
+_CHILD = """
+
+def test_fn() -> bool:
+    job = subprocess.Popen([sys.executable, __file__, "child"], start_new_session=True)
+    try:
+        return job.wait(timeout={timeout}) {test}
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        print("still running after {timeout} s")
+        return {hang_ok}
+
+
+if __name__ == "__main__":
+    raise SystemExit(not check() if "child" in sys.argv else not test_fn())
+"""
+
+_DIRECT = """
+
+def test_fn() -> bool:
+    return check()
+
+
+if __name__ == "__main__":
+    raise SystemExit(not test_fn())
+"""
+
+_COMPARE = """    compiled, eager = compile_model(model, example), copy.deepcopy(model)
+    for _ in range({calls}):
+        mine, theirs = copy.deepcopy(failing), copy.deepcopy(failing)
+        expected = (eager(*mine[0], **mine[1]), mine)
+        actual = (compiled(*theirs[0], **theirs[1]), theirs)
+    print(f"eager    {{expected[0]}}\\ncompiled {{actual[0]}}")
+    pairs = [pytree.tree_leaves(side) for side in (actual, expected)]
+    try:
+        torch.testing.assert_close(*pairs, equal_nan=True)
+    except AssertionError as error:
+        print(error)
+        return False
+    return True
+"""
+_ERROR = """    mine, theirs = copy.deepcopy(failing), copy.deepcopy(failing)
+    print("eager   ", copy.deepcopy(model)(*mine[0], **mine[1]))
+    try:
+        compile_model(model, example)(*theirs[0], **theirs[1])
+    except Exception as error:  # noqa: BLE001
+        print("compiled", repr(error)[:300])
+        return False
+    return True
+"""
+_LOST = """    raised = []
+    for function in (copy.deepcopy(model), compile_model(model, example)):
+        mine = copy.deepcopy(failing)
+        try:
+            print(function(*mine[0], **mine[1]))
+            raised.append(False)
+        except Exception as error:  # noqa: BLE001
+            print(repr(error)[:300])
+            raised.append(True)
+    return raised != [True, False]  # eager raises, compiled does not
+"""
+_DEATH = """    compiled = compile_model(model, example)
+    for _ in range({calls}):
+        mine = copy.deepcopy(failing)
+        compiled(*mine[0], **mine[1])
+    return True
+"""
+_MODULES = ("copy", "os", "signal", "subprocess", "sys")
+
+
+def whole_source(
+    failure: Failure, settings: Settings, title: str, versions: Mapping[str, str], names: Any, timeout: int
+) -> str:
+    """The script's text. `names` has `model` and `inputs`: other givers of the model file than the usual."""
+    body = _COMPARE
+    if failure.kind in ERRORS:
+        body = _ERROR
+    elif failure.kind in LOST:
+        body = _LOST
+    elif failure.kind in DEATHS | {"hang"}:
+        body = _DEATH
+    model = f"repro_target.{names.model}" if names.model else 'given("get_model", "model", None)'
+    inputs = (
+        f"repro_target.{names.inputs}"
+        if names.inputs
+        else 'given("get_example_inputs", "example_inputs", ())'
+    )
+    if names.model:
+        model = f"({model}() if callable({model}) and not isinstance({model}, torch.nn.Module) else {model})"
+    if names.inputs:
+        inputs = f"({inputs}() if callable({inputs}) else {inputs})"
+    version = versions.get("torch", "")
+    config = "{" + ", ".join(f"{literal(key)}: {literal(value)}" for key, value in settings.config) + "}"
+    hang = failure.kind == "hang"
+    tail = _DIRECT
+    if hang or failure.kind in DEATHS:
+        tail = _CHILD.format(timeout=timeout, test="== 0" if hang else ">= 0", hang_ok=not hang)
+    body = body.format(calls=max(1, settings.calls)).rstrip("\n")
+    used = [name for name in _MODULES if f"{name}." in _HEAD + body + tail]
+    head = _HEAD.format(
+        title=title + (f" (torch {version})" if version else ""),
+        modules="\n".join(f"import {name}" for name in used),
+        config=config,
+        inputs=inputs,
+        model=model,
+        body=body,
+    )
+    return head + tail
