@@ -120,9 +120,7 @@ def _giver(
 ) -> Callable[[], Any]:
     for name in [named] if named else [function, attribute]:
         found = getattr(module, name, None)
-        if isinstance(found, type) and issubclass(found, torch.nn.Module):
-            return found
-        if inspect.isroutine(found):
+        if callable(found) and not isinstance(found, torch.nn.Module):
             return found
         if found is not None:
             return lambda: found
@@ -156,6 +154,8 @@ def run_eager(target: ModelFile, model: torch.nn.Module) -> Any:
     try:
         with torch.no_grad():
             return model(*args, **kwargs)
+    except SystemExit as problem:
+        raise Unusable(f"{target.path.name}: the model calls sys.exit({problem.code}); remove that") from None
     except Exception as problem:
         raise Unusable(
             f"{target.path.name}: the model raises on its own example inputs, without any compiler: "
