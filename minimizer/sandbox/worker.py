@@ -6,6 +6,7 @@ which stage.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import runpy
@@ -82,9 +83,19 @@ def serve(fd: int) -> None:
         try:
             answer = ("done", run_task(task, args))
         except BaseException as error:  # noqa: BLE001 (the parent decides; nothing is swallowed)
-            answer = ("error", (type(error).__name__, str(error), traceback.format_exc()))
-        sys.stdout.flush() if not sys.stdout.closed else None
+            answer = ("error", (type(error).__name__, _words(error), traceback.format_exc()))
+        with contextlib.suppress(Exception):  # a model file may have put anything in its place
+            sys.stdout.flush()
         try:
             _connection.send(answer)
-        except (TypeError, AttributeError, ValueError) as error:
-            _connection.send(("error", (type(error).__name__, f"answer cannot be sent: {error}", "")))
+        except OSError:
+            return
+        except Exception as error:  # noqa: BLE001 (pickling runs code of the answer's own)
+            _connection.send(("error", (type(error).__name__, f"answer cannot be sent: {_words(error)}", "")))
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as problem:  # noqa: BLE001 (an exception of the model's own may not know its words)
+        return f"its message cannot be read: {type(problem).__name__}"

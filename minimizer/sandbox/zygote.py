@@ -20,6 +20,7 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 from typing import Any, NoReturn
 
 PRELOAD = (
@@ -82,8 +83,15 @@ def _worker(request: dict[str, Any], fds: list[int]) -> NoReturn:
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    serve(connection)
-    os._exit(0)
+    # Whatever happens, a worker never goes on as the zygote, which would end all other workers.
+    status = 1
+    try:
+        serve(connection)
+        status = 0
+    except BaseException:  # noqa: BLE001 (printed, and told by the exit status)
+        traceback.print_exc()
+    finally:
+        os._exit(status)
 
 
 def _reap(pid: int, block: bool) -> dict[str, Any] | None:
