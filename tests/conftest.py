@@ -2,6 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from minimizer.sandbox import Sandbox
+
 
 @pytest.fixture(scope="session")
 def repo() -> Path:
@@ -16,3 +18,10 @@ def bench(repo) -> Path:
     if not folder.is_dir():
         pytest.skip("no ../shared/bench beside the checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def sandbox():
+    """Processes for all tests that need some; importing torch is paid for once."""
+    with Sandbox() as sandbox:
+        yield sandbox

@@ -1,0 +1,148 @@
+"""What workers are asked to do by the tests of the sandbox."""
+
+import ctypes
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+from minimizer.sandbox import worker
+from minimizer.sandbox.worker import note
+
+
+def add(a, b):
+    return a + b
+
+
+def identity():
+    """Who and where the worker is."""
+    return {
+        "pid": os.getpid(),
+        "group": os.getpgid(0),
+        "folder": os.getcwd(),
+        "files": sorted(os.listdir()),
+        "environment": dict(os.environ),
+        "memory": resource.getrlimit(resource.RLIMIT_AS)[0],
+        "stdin": sys.stdin.read(),
+    }
+
+
+def fail(message):
+    raise KeyError(message)
+
+
+def leave(code):
+    sys.exit(code)
+
+
+def leave_at_once(code):
+    note("leaving")
+    os._exit(code)
+
+
+def die(name, stage):
+    """End by a signal in a stage, after saying so."""
+    print(f"about to {name}", flush=True)
+    note("before")
+    note(stage)
+    os.kill(os.getpid(), signal.Signals[name])
+    time.sleep(60)
+
+
+def read_nowhere():
+    note("run")
+    ctypes.string_at(0)
+
+
+def abort():
+    note("run")
+    os.abort()
+
+
+def shout(characters):
+    """Print a lot, then die."""
+    print("first line")
+    print("x" * characters)
+    print("last line", flush=True)
+    print("and stderr", file=sys.stderr, flush=True)
+    os.abort()
+
+
+def hang(stage, children=0):
+    """Never answer; the pids of children and of their children are printed first."""
+    for _ in range(children):
+        shell = subprocess.Popen(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=subprocess.PIPE, text=True)
+        print(shell.pid, shell.stdout.readline().strip(), flush=True)
+    note(stage)
+    time.sleep(600)
+
+
+def leave_a_child():
+    """Answer, but leave a process behind."""
+    return subprocess.Popen(["sleep", "600"]).pid
+
+
+def close_stdout(how):
+    """Take stdout away in one of the ways in which a model file can."""
+    print("unflushed", end="")
+    if how == "close":
+        sys.stdout.close()
+    elif how == "none":
+        sys.stdout = None
+    elif how == "descriptor":
+        os.close(1)
+    elif how == "object":
+        sys.stdout = object()
+    return "still here"
+
+
+class Stubborn:
+    """Cannot be pickled."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __reduce__(self):
+        raise self.error("no")
+
+
+def answer_with(what):
+    return {
+        "lambda": lambda: None,
+        "PicklingError": Stubborn(pickle.PicklingError),
+        "RuntimeError": Stubborn(RuntimeError),
+        "large": b"x" * 5_000_000,
+    }[what]
+
+
+class Wordless(Exception):
+    """An exception that cannot even be printed."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def fail_without_words():
+    raise Wordless
+
+
+def ignore_signals():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    note("deaf")
+    time.sleep(600)
+
+
+def break_the_worker():
+    """Take away what answers are sent through."""
+    worker._connection = None
+
+
+def notes(stages, pauses):
+    for stage, pause in zip(stages, pauses):
+        note(stage)
+        time.sleep(pause)
+    return stages

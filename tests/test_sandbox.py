@@ -1,0 +1,240 @@
+"""Real processes: every way for a worker to end, and nothing left of it."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut
+
+TASKS = "sandbox_tasks:"
+PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+ENVIRONMENT = (("PYTHONPATH", os.pathsep.join(filter(None, PATHS))),)
+SOON = 60.0
+"""Seconds within which anything that answers at all has answered."""
+
+
+@pytest.fixture
+def worker(sandbox):
+    worker = sandbox.worker(ENVIRONMENT)
+    yield worker
+    worker.close()
+
+
+def call(worker, task, *args, timeout=SOON, **more):
+    return worker.call(TASKS + task, *args, timeout=timeout, **more)
+
+
+def runs(pid):
+    """Whether a process is there and not just waiting to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def all_gone(pids):
+    """Whether all processes end; a kill needs a moment to arrive."""
+    for _ in range(500):
+        if not any(map(runs, pids)):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_task_is_answered(worker):
+    assert call(worker, "add", 2, 3) == 5
+    assert call(worker, "add", [1], ["x"]) == [1, "x"]
+
+
+def test_a_worker_has_a_folder_and_a_group_of_its_own(sandbox, worker):
+    found = call(worker, "identity")
+    assert found["group"] == found["pid"] != os.getpid()
+    assert Path(found["folder"]).parent == sandbox.scratch
+    assert found["files"] == ["output.txt"]
+    assert found["environment"]["TMPDIR"] == found["folder"]
+    assert found["stdin"] == ""
+
+
+def test_a_worker_may_start_elsewhere(sandbox, tmp_path):
+    worker = sandbox.worker(ENVIRONMENT, directory=tmp_path)
+    assert call(worker, "identity")["folder"] == str(tmp_path)
+    worker.close()
+
+
+def test_an_exception_is_reported_and_the_worker_lives_on(worker):
+    with pytest.raises(TaskError) as problem:
+        call(worker, "fail", "nothing here")
+    assert problem.value.exception == "KeyError"
+    assert problem.value.message == "'nothing here'"
+    assert "raise KeyError(message)" in problem.value.traceback
+    assert call(worker, "add", 1, 1) == 2
+
+
+@pytest.mark.parametrize(
+    ("task", "exception"),
+    [("sandbox_tasks:nothing", "AttributeError"), ("no_such_module:f", "ModuleNotFoundError")],
+)
+def test_a_task_that_does_not_exist(worker, task, exception):
+    with pytest.raises(TaskError) as problem:
+        worker.call(task, timeout=SOON)
+    assert problem.value.exception == exception
+
+
+@pytest.mark.parametrize("code", [0, 3, "words"])
+def test_sys_exit_is_an_exception_like_others(worker, code):
+    with pytest.raises(TaskError) as problem:
+        call(worker, "leave", code)
+    assert problem.value.exception == "SystemExit"
+    assert call(worker, "add", 1, 1) == 2
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_leaving_at_once_is_a_death(worker, code):
+    with pytest.raises(Died) as end:
+        call(worker, "leave_at_once", code)
+    assert (end.value.signal, end.value.code, end.value.stage) == (f"exit {code}", code, "leaving")
+    assert not worker.alive
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGFPE", "SIGBUS", "SIGILL", "SIGKILL", "SIGTERM"])
+def test_deaths_have_names_and_stages(worker, name):
+    with pytest.raises(Died) as end:
+        call(worker, "die", name, "run")
+    assert (end.value.signal, end.value.stage) == (name, "run")
+    assert end.value.code == -signal.Signals[name]
+    assert f"about to {name}" in end.value.output
+    assert str(end.value) == f"the process ended with {name} in stage 'run'"
+
+
+@pytest.mark.parametrize(("task", "name"), [("read_nowhere", "SIGSEGV"), ("abort", "SIGABRT")])
+def test_real_crashes(worker, task, name):
+    with pytest.raises(Died) as end:
+        call(worker, task)
+    assert (end.value.signal, end.value.stage) == (name, "run")
+
+
+def test_a_dead_worker_answers_no_more(worker):
+    with pytest.raises(Died):
+        call(worker, "abort")
+    with pytest.raises(RuntimeError, match="the worker is gone"):
+        call(worker, "add", 1, 1)
+
+
+def test_a_worker_that_dies_between_tasks(worker):
+    pid = call(worker, "identity")["pid"]
+    os.kill(pid, signal.SIGSEGV)
+    with pytest.raises(Died) as end:
+        call(worker, "add", 1, 1)
+    assert (end.value.signal, end.value.stage) == ("SIGSEGV", "")
+
+
+def test_silence_ends_the_worker_and_all_that_it_started(worker):
+    pid = call(worker, "identity")["pid"]
+    with pytest.raises(TimedOut) as end:
+        call(worker, "hang", "lower", 2, timeout=1.0)
+    assert end.value.stage == "lower"
+    family = [int(word) for word in end.value.output.split()]
+    assert len(family) == 4
+    assert all_gone([pid, *family])
+    assert not worker.alive
+
+
+def test_signals_cannot_be_ignored(worker):
+    pid = call(worker, "identity")["pid"]
+    with pytest.raises(TimedOut, match="in stage 'deaf'"):
+        call(worker, "ignore_signals", timeout=0.5)
+    assert all_gone([pid])
+
+
+def test_a_stage_may_have_a_limit_of_its_own(worker):
+    with pytest.raises(TimedOut) as end:
+        call(worker, "hang", "run", timeout=SOON, stage_timeout={"run": 0.5})
+    assert end.value.stage == "run"
+
+
+def test_the_limit_of_one_stage_is_not_that_of_the_next(worker):
+    limits, stages = {"short": 1.0}, ["short", "long", "short"]
+    assert call(worker, "notes", stages[:2], [0.0, 1.3], stage_timeout=limits) == stages[:2]
+    with pytest.raises(TimedOut) as end:
+        call(worker, "notes", stages, [0.0, 0.0, 600.0], stage_timeout=limits)
+    assert end.value.stage == "short"
+
+
+def test_closing_ends_what_a_worker_left_running(sandbox):
+    worker = sandbox.worker(ENVIRONMENT)
+    child = call(worker, "leave_a_child")
+    assert runs(child)
+    worker.close()
+    assert all_gone([child])
+    worker.close()
+
+
+def test_a_death_ends_what_a_worker_left_running(worker):
+    child = call(worker, "leave_a_child")
+    with pytest.raises(Died):
+        call(worker, "abort")
+    assert all_gone([child])
+
+
+def test_the_end_of_the_output_is_kept(worker):
+    with pytest.raises(Died) as end:
+        call(worker, "shout", 100_000)
+    assert end.value.output.splitlines()[-2:] == ["last line", "and stderr"]
+    assert "first line" not in end.value.output
+    assert len(end.value.output) == 20_000
+
+
+@pytest.mark.parametrize("how", ["close", "none", "descriptor", "object"])
+def test_a_task_may_take_stdout_away(worker, how):
+    assert call(worker, "close_stdout", how) == "still here"
+    assert call(worker, "add", 1, 1) == 2
+
+
+@pytest.mark.parametrize("what", ["lambda", "PicklingError", "RuntimeError"])
+def test_an_answer_that_cannot_be_sent_is_an_error(worker, what):
+    with pytest.raises(TaskError, match="answer cannot be sent"):
+        call(worker, "answer_with", what)
+    assert call(worker, "add", 1, 1) == 2
+
+
+def test_a_large_answer_arrives(worker):
+    assert len(call(worker, "answer_with", "large")) == 5_000_000
+
+
+def test_an_exception_without_words_is_reported(worker):
+    with pytest.raises(TaskError) as problem:
+        call(worker, "fail_without_words")
+    assert problem.value.exception == "Wordless"
+    assert call(worker, "add", 1, 1) == 2
+
+
+@pytest.mark.parametrize("task", ["abort", "break_the_worker"])
+def test_one_worker_s_end_is_none_of_another_s(sandbox, worker, task):
+    assert call(worker, "add", 1, 1) == 2
+    other = sandbox.worker(ENVIRONMENT)
+    with pytest.raises(Died):
+        call(other, task)
+    assert call(worker, "add", 1, 1) == 2
+
+
+def test_workers_are_counted_and_paid_for(sandbox, worker):
+    assert sandbox.usage.workers >= 1
+    before = sandbox.cpu_seconds()
+    call(worker, "add", 1, 1)
+    worker.close()
+    assert sandbox.cpu_seconds() >= before
+
+
+def test_nothing_is_left_of_a_sandbox():
+    with Sandbox(memory_limit=1 << 40) as sandbox:
+        workers = [sandbox.worker(ENVIRONMENT) for _ in range(2)]
+        pids = [call(worker, "identity")["pid"] for worker in workers]
+        pids += [zygote.process.pid for zygote in sandbox._zygotes.values()]
+        pids.append(call(workers[0], "leave_a_child"))
+        assert call(workers[1], "identity")["memory"] == 1 << 40
+        assert all(map(runs, pids))
+    assert all_gone(pids)
+    assert not sandbox.scratch.exists()
