@@ -13,7 +13,7 @@ from strategies import Draw, telling_fills
 from strategies.values import Fill
 
 SIZES = 400
-SIZES_FATAL = 24
+SIZES_FATAL = 16
 """Sizes asked for; each failing one costs a worker when the failure kills it."""
 
 

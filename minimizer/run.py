@@ -287,9 +287,12 @@ class Run:
         def replay(rung: Rung) -> Verdict:
             if failure.stage not in ("run", "load"):
                 return self._recompile(failure)
-            bench = TargetBench(self.sandbox, self.request, self.package, rung.environment)
+            bench = TargetBench(
+                self.sandbox, self.request, self.package, rung.environment, info=self.bench.info
+            )
             try:
-                return bench.judge(case.values, case.settings.calls + rung.extra_calls)
+                calls = case.settings.calls + rung.extra_calls
+                return bench.judge(case.values, calls, in_contract=True)
             finally:
                 bench.close()
 
@@ -304,7 +307,9 @@ class Run:
 
     def _recompile(self, failure: Failure) -> Verdict:
         """Compile the target again in a fresh worker, no further than the failing stage."""
-        bench = TargetBench(self.sandbox, self.request, self.sandbox.scratch / "again.pt2")
+        bench = TargetBench(
+            self.sandbox, self.request, self.sandbox.scratch / "again.pt2", info=self.bench.info
+        )
         try:
             for level in LEVELS.get(failure.stage, ("full",)):
                 again = bench.compile(self.compile_limit, level)

@@ -47,25 +47,17 @@ def open_target(request: TargetRequest) -> TargetInfo:
 
     Raises model_file.Unusable with a one-line reason.
     """
-    global _session, _subject
-    warm_threads()
-    note("import")
-    target = model_file.load(Path(request.path), model=request.model, inputs=request.inputs)
-    store = Store(request.store)
-    model = target.get_model()
-    _subject = FileSubject(target, model, store)
-    first = not (store.folder / "initial_state.pt").exists()
+    first = not (Path(request.store) / "initial_state.pt").exists()
+    target, model = _prepare(request)
+    assert _session is not None and _subject is not None
     if first:
         _subject.save_state()
-    else:
-        _subject.load_state()
-    config = {**target.config, **dict(request.config)}
-    _session = Session(_subject, config)
     note("eager")
     model_file.run_eager(target, _subject.module())
     _session.notice_state(_clones(_subject.flat))
     note("export")
     ep = _session.ep
+    store = Store(request.store)
     tensors = [leaf for leaf in _subject.flat if isinstance(leaf, torch.Tensor)]
     untranslatable = ""
     try:
@@ -84,12 +76,32 @@ def open_target(request: TargetRequest) -> TargetInfo:
         program=program,
         untranslatable=untranslatable,
         examples=examples,
-        config=tuple(config.items()),
+        config=tuple(_session.config.items()),
         calls=2 if _session.stateful else 1,
         files=model_file.siblings(target),
         devices=tuple(devices),
         versions=versions(),
     )
+
+
+def _prepare(request: TargetRequest) -> tuple[model_file.ModelFile, torch.nn.Module]:
+    """Import the model file and open a session for it, with the state that other workers use."""
+    global _session, _subject
+    warm_threads()
+    note("import")
+    target = model_file.load(Path(request.path), model=request.model, inputs=request.inputs)
+    model = target.get_model()
+    _subject = FileSubject(target, model, Store(request.store))
+    _subject.load_state()
+    _session = Session(_subject, {**target.config, **dict(request.config)})
+    return target, model
+
+
+def reopen_target(request: TargetRequest, stateful: bool) -> None:
+    """Open a target that another worker has opened before: nothing is run, exported or translated again."""
+    _prepare(request)
+    assert _session is not None
+    _session.stateful = stateful
 
 
 def versions() -> tuple[tuple[str, str], ...]:
