@@ -78,7 +78,7 @@ def literal(arg: Arg, names: Mapping[str, str] | None = None) -> str:
     '(x, torch.float32, float("inf"))'
     """
     match arg:
-        case Ref(name=name):
+        case Ref(name=name) if is_identifier(name):
             text = (names or {}).get(name, name)
             return text
         case Sym(expr=expr):
@@ -291,8 +291,9 @@ def module_source(program: Program, state_code: Mapping[str, str], *, name: str 
     """A ``torch.nn.Module`` class as text.
 
     `state_code` gives, for each state tensor, the expression that builds it; with ``state[...]`` in it the
-    constructor takes one argument ``state``, else none.
+    constructor takes one argument ``state``, else none. Raises ValueError as `literal` does.
     """
+    _check_names(program)
     lines = [f"class {name}(torch.nn.Module):"]
     if program.state:
         takes = any("state[" in code for code in state_code.values())
@@ -313,6 +314,17 @@ def module_source(program: Program, state_code: Mapping[str, str], *, name: str 
         inner = len(statement) - len(statement.lstrip())
         lines += wrap(statement.strip(), INDENT * 2 + " " * inner) if statement else [""]
     return "\n".join(lines) + "\n"
+
+
+def _check_names(program: Program) -> None:
+    names = [i.name for i in program.inputs] + [s.name for s in program.state]
+    names += [n.name for n in program.nodes] + [s.name for s in program.symbols]
+    names += [key for key, _ in program.kwargs] + [name for name, _ in program.graphs]
+    for name in names:
+        if not is_identifier(name) or "." in name:
+            raise ValueError(f"cannot be printed: the name {name!r}")
+    for _, body in program.graphs:
+        _check_names(body)
 
 
 def _state_line(name: str, kind: str, dtype: str, code: str) -> str:
