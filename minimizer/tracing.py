@@ -41,6 +41,11 @@ from minimizer.program import (
 from minimizer.symbolic import free_symbols, linear
 
 _INT_OO = 2**40
+_RESERVED = """
+torch self state operator math Dim s Model max min abs int float round complex slice
+""".split()
+"""Names that the printed source has a use for."""
+
 _TORCH = str(Path(torch.__file__).parent)
 _INLINED = ("wrap_with_set_grad_enabled",)
 _NAMESPACES = {"builtins": "", "_operator": "operator.", "math": "math.", "operator": "operator."}
@@ -120,7 +125,7 @@ class _Translation:
         self.state: list[State] = []
         self.nodes: list[Node] = []
         self.graphs: dict[str, Program] = {}
-        self.taken: set[str] = {"torch", "self", "state", "operator", "math", "Dim", "s", "Model"}
+        self.taken: set[str] = set(_RESERVED)
         self.buffers_written: set[str] = set()
 
     def name(self, text: str) -> str:
@@ -370,12 +375,15 @@ def _tree(spec: pytree.TreeSpec, leaves: Any, plain: Callable[[Any], Any]) -> An
     raise Untranslatable(f"a container of type {kind} cannot be expressed")
 
 
+_THEIRS = object()
+
+
 def _nested(spec: pytree.TreeSpec, leaves: Sequence[Any], plain: Callable[[Any], Any]) -> Any:
-    """The structure as the person has it, or None where it holds a container type of their own."""
+    """The structure as the person has it, or `_THEIRS` where it holds a container type of their own."""
     try:
         return _tree(spec, iter(leaves), plain)
     except Untranslatable:
-        return None
+        return _THEIRS
 
 
 def ranges(ep: torch.export.ExportedProgram) -> dict[str, tuple[int, int | None]]:
@@ -418,14 +426,14 @@ def program_from_export(
     assert ep.call_spec.out_spec is not None and ep.call_spec.in_spec is not None
     flat_out = list(translation.output_value)
     output = _nested(ep.call_spec.out_spec, flat_out, translation.arg)
-    output = tuple(map(translation.arg, flat_out)) if output is None else output
+    output = tuple(map(translation.arg, flat_out)) if output is _THEIRS else output
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     args_spec, kwargs_spec = ep.call_spec.in_spec.children()
     split = args_spec.num_leaves
     args = _nested(args_spec, placeholders[:split], translation.arg)
     kwargs = _nested(kwargs_spec, placeholders[split:], translation.arg)
     plain = tuple(Ref(i.name) for i in translation.inputs)
-    flat = args is None or kwargs is None or (not kwargs_spec.children() and tuple(args) == plain)
+    flat = _THEIRS in (args, kwargs) or (not kwargs_spec.children() and tuple(args) == plain)
     program = Program(
         inputs=tuple(translation.inputs),
         nodes=tuple(translation.nodes),
@@ -469,7 +477,7 @@ def _symbol_names(program: Program, names: Mapping[str, str], taken: set[str]) -
     used = set(taken)
     for k, symbol in enumerate(program.symbols):
         wanted = names.get(symbol.name, f"s{k}")
-        while wanted in used:
+        while wanted in used or keyword.iskeyword(wanted):
             wanted += "_"
         used.add(wanted)
         fresh[symbol.name] = wanted
