@@ -93,6 +93,10 @@ def in_place(self, x):
     return y, z
 
 
+def nothing(self, x):
+    x.add_(1)
+
+
 def counting(self, x):
     self.count.add_(1)
     self.seen = self.seen + x.sum()
@@ -145,6 +149,7 @@ def sizes_out(self, x):
     return x + 1, x.shape[0], x.shape[0] * 2, 7
 
 
+INF = float("inf")
 N = Dim("n", min=2, max=64)
 HALF = Dim("half", min=2, max=32)
 
@@ -205,5 +210,12 @@ SAMPLES = {
         function(sizes_out), (torch.randn(5),), dynamic={"x": {0: N}}, others=((torch.randn(8),),)
     ),
     "nothing but a constant": Sample(function(lambda self, x: x), (torch.randn(3),)),
+    "names of functions": Sample(
+        function(lambda self, max, *, float: max.view(-1)[: max.shape[0]] + float.amax() / 2),
+        (torch.randn(5, 2),),
+        {"float": torch.tensor([1.0, -INF])},
+        dynamic={"max": {0: N}, "float": None},
+    ),
+    "returns nothing": Sample(function(nothing), (torch.ones(2),)),
     "dropped input": Sample(function(lambda self, x, y: x + 1), (torch.randn(3), torch.randn(2))),
 }

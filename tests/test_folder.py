@@ -102,7 +102,7 @@ def test_nothing_to_resume(out, target):
 def test_a_new_run_clears_the_old_one_and_nothing_else(out, target):
     folder = RunFolder(out, target, resume=False)
     ours = ["repro.py", "summary.json", "repro_inputs.pt", "repro_files/repro_ops.py", "journal.jsonl"]
-    ours += ["journal-lower.jsonl", "case/case.json", "also/0/case.json", "report.md"]
+    ours += ["case/case.json", "also/0/case.json", "report.md"]
     for name in [*ours, "notes.txt"]:
         folder.write(name, "old")
     RunFolder(out, target, resume=False)

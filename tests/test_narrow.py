@@ -3,9 +3,11 @@
 import pytest
 
 from minimizer.case import Case, Settings, Value
-from minimizer.narrow import Prosecutor, confirm, describe_sizes, hints, kernel_words, prosecutors
+from minimizer.narrow import Prosecutor, confirm, hints, kernel_words, narrow, starting_point
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Input, Node, Program, Ref, TensorMeta
+from minimizer.reduce.dims import Observed
+from minimizer.reduce.journal import MemoryJournal
 from strategies import Fill
 
 M = TensorMeta("float32", (4,), (1,))
@@ -40,48 +42,42 @@ class Bench:
         return Verdict("fail", failure) if isinstance(failure, Failure) else failure
 
 
-def levels(bench, failure, repeats=1):
-    return [p.level for p in prosecutors(bench, CASE, failure, repeats)]
+def shown(bench, level, failure=WRONG, repeats=1):
+    """How the whole case shows the failure at a level; None when it does not."""
+    found = starting_point(Prosecutor(bench, level, failure.signature, repeats), CASE, failure, {})
+    assert found is None or found[0] == CASE
+    return found and found[1]
 
 
-@pytest.mark.parametrize(
-    ("stage", "kind", "expected"),
-    [
-        ("lower", "compile_error", ["lower", "full"]),
-        ("cxx", "cxx_error", ["kernel", "full"]),
-        ("run", "wrong_value", ["jit", "full"]),
-        ("load", "load_error", ["full"]),
-        ("package", "compile_error", ["full"]),
-    ],
-)
-def test_the_cheapest_judge_comes_first(stage, kind, expected):
-    failure = Failure(kind, stage, "no", "E", flavour="values")
-    assert levels(Bench(lower=failure, kernel=failure, jit=failure, full=failure), failure) == expected
-
-
-def test_a_judge_that_does_not_see_the_failure_is_left_out():
-    assert levels(Bench(jit=PASS, full=WRONG), WRONG) == ["full"]
-    assert levels(Bench(jit=CRASH, full=WRONG), WRONG) == ["full"]
-    assert levels(Bench(jit=WRONG, full=CRASH), WRONG) == ["jit"]
-    assert levels(Bench(jit=Verdict("invalid"), full=PASS), WRONG) == []
+def test_a_level_shows_the_failure_or_does_not():
+    assert shown(Bench(jit=WRONG), "jit") == WRONG.signature
+    assert shown(Bench(jit=PASS), "jit") is None
+    assert shown(Bench(jit=CRASH), "jit") is None
+    assert shown(Bench(jit=Verdict("invalid")), "jit") is None
 
 
 def test_a_proxy_judges_by_its_own_words():
     ours = Failure("runtime_error", "run", "index out of bounds", "RuntimeError")
     proxy = Failure("runtime_error", "run", "assert failed in kernel", "RuntimeError")
-    found = list(prosecutors(Bench(jit=proxy, full=ours), CASE, ours, 1))
-    assert [p.signature for p in found] == [proxy.signature, ours.signature]
+    assert shown(Bench(jit=proxy), "jit", ours) == proxy.signature
+    assert shown(Bench(full=proxy), "full", ours) is None
 
 
-def test_the_full_judge_must_see_the_very_same_failure():
-    other = Failure("wrong_value", "run", flavour="shape")
-    assert levels(Bench(jit=PASS, full=other), WRONG) == []
-    assert levels(Bench(jit=PASS, full=WRONG), NAN) == ["full"]
+def test_a_compiler_s_words_are_the_same_at_every_level():
+    ours = Failure("compile_error", "lower", "no kernel", "E")
+    other = Failure("compile_error", "lower", "no layout", "E")
+    assert shown(Bench(lower=ours), "lower", ours) == ours.signature
+    assert shown(Bench(lower=other), "lower", ours) is None
+
+
+def test_wrong_values_may_turn_out_ordinary():
+    assert shown(Bench(full=WRONG), "full", NAN) == WRONG.signature
+    assert shown(Bench(full=NAN), "full", WRONG) is None
 
 
 def test_a_flaky_failure_is_asked_for_again():
-    assert levels(Bench(jit=[PASS, PASS, WRONG], full=PASS), WRONG, repeats=3) == ["jit"]
-    assert levels(Bench(jit=[PASS, PASS, WRONG], full=PASS), WRONG, repeats=2) == []
+    assert shown(Bench(jit=[PASS, PASS, WRONG]), "jit", repeats=3) == WRONG.signature
+    assert shown(Bench(jit=[PASS, PASS, WRONG]), "jit", repeats=2) is None
 
 
 def test_an_invalid_candidate_is_not_asked_for_again():
@@ -137,5 +133,94 @@ def test_operators_of_several_words_are_found_in_kernel_names(kernel, operator):
     assert operator in kernel_words(Failure("crash", "run", kernel))
 
 
-def test_sizes_in_words():
-    assert describe_sizes([("n", 17), ("h", 3)]) == "n = 17, h = 3"
+LONG = chain(*(f"aten.{name}.default" for name in ("relu", "sin", "cos", "exp", "neg", "tanh", "abs")))
+SEEN = {
+    r.name: Observed(M, Value("float32", (4,), Fill("normal")))
+    for r in (*LONG.program.inputs, *LONG.program.nodes)
+}
+
+
+class Faulty:
+    """A compiler with one wrong operator; `blind` levels do not show it, `lying` ones see it anywhere."""
+
+    def __init__(self, operator, *, blind=(), lying=(), failure=WRONG):
+        self.operator, self.blind, self.lying, self.failure = operator, blind, lying, failure
+        self.asked = []
+
+    def judge(self, case, level="full", *, fresh=False):
+        self.asked.append(level)
+        wrong = self.operator in [n.target.split(".")[1] for n in case.program.nodes]
+        fails = level not in self.blind and (wrong or level in self.lying)
+        return Verdict("fail", self.failure) if fails else PASS
+
+
+def narrowed(bench, failure=WRONG, *, journal=None, deadline=lambda: False, interrupted=lambda: False):
+    return narrow(
+        bench,
+        LONG,
+        failure,
+        SEEN,
+        repeats=1,
+        deadline=deadline,
+        interrupted=interrupted,
+        journal=MemoryJournal() if journal is None else journal,
+        on_progress=lambda progress: None,
+        on_accept=lambda case: None,
+        also={},
+    )
+
+
+def operators(case):
+    return [n.target.split(".")[1] for n in case.program.nodes]
+
+
+def test_a_failure_is_narrowed_to_its_operator_by_the_cheap_judge():
+    bench = Faulty("neg")
+    found = narrowed(bench)
+    assert operators(found.case) == ["neg"]
+    assert (found.level, found.failure, found.note) == ("jit", WRONG, "")
+    assert found.reduction.complete
+    assert found.certificate is not None
+    assert bench.asked.count("full") == 1
+
+
+def test_a_blind_proxy_is_passed_over():
+    found = narrowed(Faulty("neg", blind=("jit",)))
+    assert (operators(found.case), found.level, found.note) == (["neg"], "full", "")
+
+
+def test_a_lying_proxy_is_found_out():
+    found = narrowed(Faulty("neg", lying=("jit",)))
+    assert (operators(found.case), found.level) == (["neg"], "full")
+    assert found.note == "the jit judge was misled"
+
+
+def test_what_no_level_shows_is_not_narrowed():
+    assert narrowed(Faulty("neg", blind=("jit", "full"))) is None
+
+
+def test_a_lowering_error_needs_no_kernels():
+    failure = Failure("compile_error", "lower", "KeyError", "LoweringException", op="aten.neg.default")
+    bench = Faulty("neg", failure=failure)
+    assert operators(narrowed(bench, failure).case) == ["neg"]
+    assert set(bench.asked) == {"lower", "full"}
+
+
+def test_verdicts_of_a_proxy_are_not_taken_for_the_full_judge_s():
+    journal = MemoryJournal()
+    narrowed(Faulty("neg", lying=("jit",)), journal=journal)
+    again = Faulty("neg", lying=("jit",))
+    found = narrowed(again, journal=journal)
+    assert (operators(found.case), found.level) == (["neg"], "full")
+
+
+def test_an_interruption_is_passed_on():
+    with pytest.raises(KeyboardInterrupt):
+        narrowed(Faulty("neg"), interrupted=lambda: True)
+
+
+def test_when_time_is_up_the_best_so_far_stands():
+    found = narrowed(Faulty("neg"), deadline=lambda: True)
+    assert "neg" in operators(found.case)
+    assert not found.reduction.complete
+    assert found.certificate is None

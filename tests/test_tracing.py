@@ -12,9 +12,9 @@ from torch.utils import _pytree as pytree  # noqa: E402
 
 from minimizer.build import Built, Store  # noqa: E402
 from minimizer.interpret import interpret  # noqa: E402
-from minimizer.program import from_json, prune, to_json  # noqa: E402
+from minimizer.program import Ref, from_json, prune, to_json  # noqa: E402
 from minimizer.source import missing_symbols, module_source, unresolved_references  # noqa: E402
-from minimizer.tracing import Untranslatable, program_from_export, skeleton  # noqa: E402
+from minimizer.tracing import program_from_export, skeleton  # noqa: E402
 
 
 @pytest.fixture(scope="module", params=SAMPLES, ids=str)
@@ -136,9 +136,10 @@ def test_the_person_s_names_of_sizes_are_kept_unless_taken():
     dims = {"rows": {0: torch.export.Dim("rows", min=2), 1: torch.export.Dim("width")}, "n": None}
     ep = torch.export.export(model, (torch.ones(3, 4), torch.ones(1)), dynamic_shapes=dims)
     symbols = [str(s) for s in ep.graph.find_nodes(op="placeholder")[0].meta["val"].shape]
-    names = dict(zip(symbols, ["rows", "width"]))
-    program = translated(model, torch.ones(3, 4), torch.ones(1), names=names, dynamic_shapes=dims)
-    assert program.inputs[0].meta.shape == ("rows_", "width")
+    for names, sizes in [(("rows", "width"), ("rows_", "width")), (("in", "max"), ("in_", "max_"))]:
+        named = dict(zip(symbols, names))
+        program = translated(model, torch.ones(3, 4), torch.ones(1), names=named, dynamic_shapes=dims)
+        assert program.inputs[0].meta.shape == sizes
 
 
 def test_the_person_s_own_lines_and_modules_are_remembered():
@@ -166,7 +167,6 @@ def test_what_is_watched_is_seen_before_later_writes():
     assert torch.equal(x, start + 10)
 
 
-def test_a_container_of_the_person_s_own_is_named():
-    model = function(lambda self, x: Pair(x, x + 1))
-    with pytest.raises(Untranslatable, match="a container of type Pair cannot be expressed"):
-        translated(model, torch.ones(2))
+def test_a_container_of_the_person_s_own_becomes_a_plain_tuple():
+    program = translated(function(lambda self, x: Pair(x, Pair(x + 1, x))), torch.ones(2))
+    assert program.output == (Ref("x"), Ref(program.nodes[0].name), Ref("x"))
