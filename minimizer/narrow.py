@@ -102,14 +102,17 @@ def hints(case: Case, failure: Failure) -> Iterator[frozenset[str]]:
     words = kernel_words(failure)
     if words:
         named = [name for name in units(program) if operators.get(name) in words]
-        for name in named[:6]:
-            yield frozenset({name})
+        if len(named) <= TELLING:
+            yield from (frozenset({name}) for name in named)
         if len(named) > 1:
             yield frozenset(named)
 
 
 SMALL = 4
 """Up to this many calls the whole program is as cheap to judge as any guess."""
+
+TELLING = 3
+"""A kernel made from more calls than this names too many to try them one by one."""
 
 GUESSES = 8
 """Single calls tried before the whole program is judged."""

@@ -16,6 +16,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 from minimizer.oracle.compare import Mismatch, allowed, error, plain, value_mismatch
+from minimizer.oracle.freedoms import (
+    COMPOSITE,
+    EXACT,
+    HUGE,
+    RANDOM,
+    ROUNDED_ONCE,
+    TIES,
+    UNINITIALISED,
+    WELL_DEFINED,
+)
 
 RUNS = 8
 """Noisy runs; the chance that a free element never moves is below 1 % when half of the roundings move it."""
@@ -27,54 +37,6 @@ sample of it grows like the square root of the number of operations."""
 ULPS = 2.0
 """Noise per operation, in units of the last place of the operation's dtype."""
 
-_EXACT = frozenset(
-    """
-    view reshape transpose permute t slice select squeeze unsqueeze expand as_strided alias detach
-    diagonal unfold split split_with_sizes chunk unbind narrow movedim flatten unflatten view_as
-    expand_as swapaxes unsafe_chunk unsafe_split contiguous to _to_copy type_as clone copy copy_ cat
-    concat stack hstack vstack where masked_fill masked_fill_ masked_select neg neg_ abs abs_ sign sgn
-    floor ceil round trunc fix floor_ ceil_ round_ trunc_ floor_divide floor_divide_ remainder
-    remainder_ fmod fmod_ maximum minimum fmax fmin amax amin max min argmax argmin sort topk kthvalue
-    median nanmedian mode clamp clamp_ clamp_min clamp_max clip relu relu_ relu6 hardtanh threshold
-    leaky_relu eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not logical_xor
-    bitwise_and bitwise_or bitwise_xor bitwise_not arange full full_like zeros zeros_like ones ones_like
-    new_zeros new_ones new_full scalar_tensor eye tril triu embedding gather index index_select take
-    take_along_dim scatter scatter_ slice_scatter select_scatter diagonal_scatter as_strided_scatter
-    fill fill_ zero_ pad constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d
-    replication_pad2d replication_pad3d flip roll rot90 repeat repeat_interleave tile nonzero unique
-    one_hot bincount histc searchsorted bucketize max_pool1d max_pool2d max_pool3d
-    max_pool2d_with_indices adaptive_max_pool1d adaptive_max_pool2d nan_to_num signbit copysign
-    lift_fresh_copy lift_fresh empty empty_like empty_strided new_empty item _local_scalar_dense real
-    imag view_as_real view_as_complex complex conj _conj resolve_conj resolve_neg pixel_shuffle
-    pixel_unshuffle channel_shuffle broadcast_tensors meshgrid cummax cummin ldexp frexp glu_ dropout
-    native_dropout bernoulli any all isin heaviside sym_size index_put_ index_put
-    """.split()
-)
-_ROUNDED_ONCE = frozenset(
-    """
-    add add_ sub sub_ rsub mul mul_ div div_ true_divide reciprocal sqrt square addcmul addcdiv lerp
-    """.split()
-)
-_RANDOM = frozenset(
-    """
-    rand randn randint randperm rand_like randn_like randint_like bernoulli bernoulli_ normal normal_
-    uniform_ dropout native_dropout multinomial exponential_ random_ rrelu alpha_dropout feature_dropout
-    """.split()
-)
-_UNINITIALISED = frozenset(
-    ["empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"]
-)
-_TIES = {
-    "topk": 2,
-    "sort": 1,
-    "argsort": 1,
-    "max": 1,
-    "min": 1,
-    "argmax": 1,
-    "argmin": 1,
-    "median": 1,
-    "mode": 1,
-}
 _WIDER = {
     torch.float32: torch.float64,
     torch.float16: torch.float64,
@@ -154,7 +116,7 @@ class Free(torch.fx.Interpreter):
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         name = _name(target)
         node = self.node
-        if name in _RANDOM:
+        if name in RANDOM:
             down = self._originals(node)
             args, kwargs = pytree.tree_map(down, (args, kwargs))
             return pytree.tree_map(self._up, super().call_function(target, args, kwargs))
@@ -163,9 +125,9 @@ class Free(torch.fx.Interpreter):
                 lambda item: self._up(item) if isinstance(item, torch.dtype) else item, (args, kwargs)
             )
         noisy = self.noise > 0
-        exact = name in _EXACT or not isinstance(target, torch._ops.OpOverload)
+        exact = name in EXACT or not isinstance(target, torch._ops.OpOverload)
         mutates = isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
-        if noisy and not exact and name not in _ROUNDED_ONCE and not mutates:
+        if noisy and not exact and name not in ROUNDED_ONCE and not mutates:
             inputs = {
                 id(value): dtype
                 for value, dtype in zip(
@@ -177,17 +139,35 @@ class Free(torch.fx.Interpreter):
                 lambda v: self._shake(v, inputs[id(v)], 0.5) if id(v) in inputs else v, (args, kwargs)
             )
         undefined = self._undefined(name, args) if noisy else None
-        if noisy and name in _TIES:
+        strained = noisy and not exact and name not in ROUNDED_ONCE | WELL_DEFINED and self._strained(args)
+        if noisy and name in TIES:
             out = self._shuffled(name, target, args, kwargs)
         else:
             out = super().call_function(target, args, kwargs)
-        if noisy and name in _UNINITIALISED and isinstance(out, torch.Tensor):
+        if noisy and name in UNINITIALISED and isinstance(out, torch.Tensor):
             return self._garbage(out)
         if undefined is not None and isinstance(out, torch.Tensor):
             return torch.where(undefined.expand(out.shape), self._garbage(torch.empty_like(out)), out)
         if noisy and not exact:
             out = self._shake_outputs(out, node, mutates)
-        return out
+        return self._overflowing(name, args, out) if strained else out
+
+    def _strained(self, args: Any) -> bool:
+        """Whether an operand is not finite, or so large that its square would overflow."""
+        values = [
+            a for a in pytree.tree_leaves(args) if isinstance(a, torch.Tensor) and a.is_floating_point()
+        ]
+        dtypes = [d for d in self._dtypes(pytree.tree_leaves(self.node.args)) if d.is_floating_point]
+        limits = (HUGE.get(str(d).removeprefix("torch."), float("inf")) for d in dtypes)
+        return any(bool((~(v.abs() <= limit)).any()) for v, limit in zip(values, limits))
+
+    def _overflowing(self, name: str, args: Any, out: Any) -> Any:
+        """The result of an operation on such operands: anything, where its steps may overflow."""
+        if name in COMPOSITE and isinstance(out, torch.Tensor) and out.shape == args[0].shape:
+            return torch.where(torch.isfinite(args[0]), out, self._garbage(torch.empty_like(out)))
+        return pytree.tree_map_only(
+            torch.Tensor, lambda t: self._garbage(torch.empty_like(t)) if t.is_floating_point() else t, out
+        )
 
     def _shake_outputs(self, out: Any, node: torch.fx.Node, mutates: bool) -> Any:
         metas = pytree.tree_leaves(node.meta.get("val"))
@@ -210,7 +190,8 @@ class Free(torch.fx.Interpreter):
     def _garbage(self, out: torch.Tensor) -> torch.Tensor:
         if out.is_floating_point() or out.is_complex():
             draw = torch.randn(out.shape, generator=self.random, dtype=torch.float64) * 1e3
-            return out.copy_(draw.to(out.dtype))
+            missing = torch.rand(out.shape, generator=self.random) < 0.5
+            return out.copy_(torch.where(missing, float("nan"), draw).to(out.dtype))
         draw = torch.randint(0, 2 if out.dtype == torch.bool else 120, out.shape, generator=self.random)
         return out.copy_(draw.to(out.dtype))
 
@@ -235,7 +216,7 @@ class Free(torch.fx.Interpreter):
     def _shuffled(self, name: str, target: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation that picks among equal elements on permuted input, and map its indices back."""
         source = args[0]
-        position = _TIES[name]
+        position = TIES[name]
         stable = kwargs.get("stable") is True
         dim = kwargs.get("dim", args[position] if len(args) > position else None)
         if name in ("topk", "sort", "argsort") and dim is None:
