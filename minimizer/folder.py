@@ -20,6 +20,10 @@ MARKER = ".aoti-minimize.json"
 RESULTS = ("summary.json", "repro.py", "kernel_repro.py", "report.md", "report.html", "passing_neighbour.py")
 
 
+BESIDE = ("repro_inputs.pt", "repro_ops.py", "repro_files")
+"""What may lie beside a repro."""
+
+
 class FolderError(Exception):
     """The folder cannot be used; the message says what to do."""
 
@@ -67,11 +71,17 @@ class RunFolder:
         """Remove what an earlier run of the same target left, and nothing else."""
         for name in RESULTS:
             (self.path / name).unlink(missing_ok=True)
-        for beside in self.path.glob("repro_*"):
-            shutil.rmtree(beside) if beside.is_dir() else beside.unlink()
-        for folder in ("case", "also"):
-            shutil.rmtree(self.path / folder, ignore_errors=True)
+        for name in (*BESIDE, "case", "also"):
+            self.remove(name)
         self.journal.unlink(missing_ok=True)
+
+    def remove(self, name: str) -> None:
+        """Remove a file or folder of the run, if it is there."""
+        path = self.path / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def write(self, name: str, text: str) -> Path:
         """Write a text file of the folder, whole or not at all."""

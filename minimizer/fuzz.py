@@ -32,6 +32,9 @@ SHRINK_JUDGEMENTS = 200
 PATIENCE = 400
 """Inputs tried after a mild finding that is not a lost error."""
 
+NOVELTY = 0.05
+"""Share of a round's draws that must be new; below it, twice in a row, the search is over."""
+
 ROUND = 200
 """Hypothesis examples per round; each round has a seed of its own."""
 
@@ -246,6 +249,7 @@ def _rounds(
             report.also[caught[0]] = simpler
         raise _Found
 
+    dry = 0
     for turn in range(1_000_000):
         if over() or caught:
             return
@@ -269,5 +273,6 @@ def _rounds(
             return
         except hypothesis.errors.Flaky:
             return
-        if report.tried == before:
-            return  # nothing new to draw: the space is exhausted
+        dry = dry + 1 if report.tried - before < NOVELTY * ROUND else 0
+        if dry == 2:
+            return  # next to nothing new to draw: the space is exhausted

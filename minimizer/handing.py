@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from minimizer.capture import LADDER, Determinism, alike
 from minimizer.case import Case, Value
-from minimizer.folder import RunFolder
+from minimizer.folder import BESIDE, RunFolder
 from minimizer.handover.plain import plain_candidates
 from minimizer.handover.record import Certificate
 from minimizer.handover.report import report_markdown
@@ -85,8 +85,8 @@ def _say_verified(run: Run, verified: Verified) -> None:
 
 
 def _clear(folder: RunFolder) -> None:
-    for old in folder.path.glob("repro_*"):
-        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    for name in BESIDE:
+        folder.remove(name)
 
 
 def keep_best(run: Run) -> None:

@@ -17,6 +17,14 @@ from typing import Any
 
 Size = int | str
 
+
+def _power(base: Any, exponent: Any) -> Any:
+    """A small power: a size needs no more, and a stranger's ``9**9**9`` would never end."""
+    if abs(exponent) > 64 or abs(base) > 2**32:
+        raise ValueError(f"not a size expression: a power of {base} by {exponent}")
+    return base**exponent
+
+
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -24,7 +32,7 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
+    ast.Pow: _power,
 }
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,

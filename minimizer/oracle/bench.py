@@ -202,7 +202,7 @@ class CaseBench:
 
     def __init__(self, sandbox: Sandbox, store: Path) -> None:
         self._sandbox = sandbox
-        self._store = store
+        self.store = store
         self._count = 0
         self._warm: tuple[str, Worker] | None = None
         self.compiles = 0
@@ -224,7 +224,7 @@ class CaseBench:
             self.compiles += level != "lower"
             worker = self._sandbox.worker(case.settings.environment)
             package = self._sandbox.scratch / f"candidate-{self._count}.pt2"
-            verdict = self._ask(worker, "judge_case", case, str(self._store), str(package), level)
+            verdict = self._ask(worker, "judge_case", case, str(self.store), str(package), level)
             if worker.alive and level in ("jit", "full") and verdict.status in ("pass", "fail") and not fresh:
                 self._warm = (key, worker)
             else:

@@ -217,7 +217,7 @@ class Session:
             kind="lost_error",
             stage="run",
             exception=type(problem).__name__,
-            message=f"eager raises {type(problem).__name__}, the compiled program returns: {problem}"[:2000],
+            message=f"eager raises, the compiled program returns: {problem}"[:2000],
         )
         return Verdict("fail", failure)
 

@@ -154,7 +154,7 @@ def judge_inputs(values: Sequence[Value], store: str, calls: int, run_anyway: bo
     assert _session is not None and _subject is not None
     try:
         tensors = [make_tensor(value, Store(store)) for value in values]
-    except RuntimeError as problem:
+    except (RuntimeError, ValueError) as problem:
         return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
     return _session.judge(_subject.with_tensors(tensors), calls, run_anyway=run_anyway)
 
@@ -283,7 +283,7 @@ def judge_again(values: Sequence[Value], calls: int) -> Verdict:
     session, store = _candidate
     try:
         flat = [make_tensor(value, Store(store)) for value in values]
-    except RuntimeError as problem:
+    except (RuntimeError, ValueError) as problem:
         return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
     return session.judge(flat, calls)
 

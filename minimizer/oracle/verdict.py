@@ -185,9 +185,8 @@ def signature(failure: Failure) -> Signature:
         text = failure.flavour
     elif failure.kind == "cxx_error":
         text = normalise(_cxx_error(failure.message))
-    elif failure.kind == "hang" or failure.kind == "lost_error":
+    elif failure.kind == "hang":
         text = ""
     else:
         text = normalise(_first_line(failure.message))
-    exception = failure.exception if failure.stage != "run" or failure.kind != "lost_error" else ""
-    return Signature(failure.kind, failure.stage, exception, text)
+    return Signature(failure.kind, failure.stage, failure.exception, text)

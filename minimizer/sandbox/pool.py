@@ -129,7 +129,7 @@ class Worker:
 
     def __init__(self, zygote: _Zygote, pid: int, connection: Connection, output: Path, usage: Usage) -> None:
         self._zygote = zygote
-        self._pid = pid
+        self.pid = pid
         self._connection = connection
         self._output = output
         self._usage = usage
@@ -168,7 +168,7 @@ class Worker:
                     raise TaskError(*body)
             except (EOFError, OSError):
                 raise self._died() from None
-            ended = self._zygote.ask({"do": "poll", "pid": self._pid})
+            ended = self._zygote.ask({"do": "poll", "pid": self.pid})
             if ended is not None:
                 raise self._died(ended)
             if time.monotonic() >= last:
@@ -186,7 +186,7 @@ class Worker:
     def _died(self, ended: dict[str, Any] | None = None) -> Died:
         if ended is None:
             for _ in range(100):
-                ended = self._zygote.ask({"do": "poll", "pid": self._pid})
+                ended = self._zygote.ask({"do": "poll", "pid": self.pid})
                 if ended is not None:
                     break
                 time.sleep(0.02)
@@ -197,7 +197,7 @@ class Worker:
         self.alive = False
         self._connection.close()
         if ended is None:
-            ended = self._zygote.ask({"do": "kill", "pid": self._pid})
+            ended = self._zygote.ask({"do": "kill", "pid": self.pid})
         self._usage.cpu_seconds += ended["cpu"]
         return int(ended["code"])
 
@@ -208,12 +208,12 @@ class Worker:
 
 
 def _cpu_of(pid: int) -> float:
-    """CPU seconds of one process itself, from /proc; 0 where there is none."""
+    """CPU seconds of a process and of the children it has waited for, from /proc; 0 where there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 class Sandbox:
@@ -242,6 +242,7 @@ class Sandbox:
         own = time.process_time()
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         zygotes = sum(_cpu_of(zygote.process.pid) for zygote in self._zygotes.values())
+        zygotes += sum(_cpu_of(worker.pid) for worker in self._workers if worker.alive)
         return own + children.ru_utime + children.ru_stime + zygotes + self.usage.cpu_seconds
 
     def warm(self) -> None:
