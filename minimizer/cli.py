@@ -16,6 +16,7 @@ from minimizer import __version__
 from minimizer.console import Console
 from minimizer.folder import FolderError, RunFolder
 from minimizer.handing import keep_best
+from minimizer.oracle.requests import PRELOAD
 from minimizer.reduce.passes import PASSES
 from minimizer.run import INTERRUPTED, UNUSABLE, Options, Run, Unusable
 from minimizer.sandbox import Sandbox
@@ -136,7 +137,7 @@ def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
     )
     console = Console(quiet=arguments.quiet)
     folder = RunFolder(out, target, resume=options.resume)
-    with Sandbox() as sandbox:
+    with Sandbox(PRELOAD) as sandbox:
         sandbox.warm()
         run = Run(options, console, folder, sandbox)
 

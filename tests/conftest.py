@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from minimizer.oracle.requests import PRELOAD
 from minimizer.sandbox import Sandbox
 
 
@@ -23,5 +24,5 @@ def bench(repo) -> Path:
 @pytest.fixture(scope="session")
 def sandbox():
     """Processes for all tests that need some; importing torch is paid for once."""
-    with Sandbox() as sandbox:
+    with Sandbox(PRELOAD) as sandbox:
         yield sandbox

@@ -8,6 +8,9 @@ from typing import Any
 from minimizer.case import Value
 from minimizer.program import Program
 
+PRELOAD = "minimizer.oracle.warm"
+"""What a sandbox imports before it forks workers for these tasks."""
+
 TASKS = "minimizer.oracle.tasks:"
 """Prefix of the names of all tasks."""
 

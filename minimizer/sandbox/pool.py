@@ -80,11 +80,11 @@ class Usage:
 class _Zygote:
     """The parent's end of one zygote process."""
 
-    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+    def __init__(self, environment: Mapping[str, str], preload: str, log: Path) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs, log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "minimizer.sandbox.zygote", str(theirs.fileno())],
+                [sys.executable, "-m", "minimizer.sandbox.zygote", str(theirs.fileno()), preload],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -219,13 +219,17 @@ def _cpu_of(pid: int) -> float:
 class Sandbox:
     """Owns the scratch folder and the zygotes; everything ends and is removed with it.
 
-    >>> with Sandbox() as sandbox, sandbox.worker() as worker:     # doctest: +SKIP
+    `preload` is the module that a zygote imports before it forks: what all workers need. `memory_limit` is
+    in bytes of address space per worker.
+
+    >>> with Sandbox("minimizer.oracle.warm") as sandbox, sandbox.worker() as worker:     # doctest: +SKIP
     ...     worker.call("minimizer.oracle.tasks:open_target", request, timeout=60.0)
     """
 
-    def __init__(self, memory_limit: int | None = None) -> None:
+    def __init__(self, preload: str = "", memory_limit: int | None = None) -> None:
         self.scratch = Path(tempfile.mkdtemp(prefix="aoti-minimize-"))
         self.usage = Usage()
+        self._preload = preload
         self._memory_limit = memory_limit
         self._zygotes: dict[tuple[tuple[str, str], ...], _Zygote] = {}
         self._workers: list[Worker] = []
@@ -252,7 +256,7 @@ class Sandbox:
     def _zygote(self, environment: tuple[tuple[str, str], ...]) -> _Zygote:
         if environment not in self._zygotes:
             log = self.scratch / f"zygote-{len(self._zygotes)}.log"
-            self._zygotes[environment] = _Zygote(dict(environment), log)
+            self._zygotes[environment] = _Zygote(dict(environment), self._preload, log)
         return self._zygotes[environment]
 
     def worker(self, environment: tuple[tuple[str, str], ...] = (), directory: Path | None = None) -> Worker:

@@ -4,7 +4,7 @@ Forking after any OpenMP region or compilation hangs the child, so the zygote on
 It is single-threaded and answers one request at a time over a Unix socket; workers get their own process
 group, so that killing one takes its compilers along. When the far end goes away, so does everything here.
 
-Run as ``python -m minimizer.sandbox.zygote FD``.
+Run as ``python -m minimizer.sandbox.zygote FD MODULE``; importing MODULE is all the preparation there is.
 """
 
 from __future__ import annotations
@@ -23,38 +23,8 @@ import tempfile
 import traceback
 from typing import Any, NoReturn
 
-PRELOAD = (
-    "torch",
-    "torch.export",
-    "torch._inductor.compile_fx",
-    "torch._inductor.package",
-    "torch._inductor.codecache",
-    "torch._inductor.codegen.cpp",
-    "torch._inductor.codegen.cpp_wrapper_cpu",
-    "torch._inductor.fx_passes.joint_graph",
-    "torch._export.converter",
-    "minimizer.oracle.tasks",
-)
 _PR_SET_PDEATHSIG = 1
 _FDS_PER_FORK = 3
-
-
-def warm_up() -> None:
-    """Pay once for what every worker would pay: lowering tables, pattern lists, the probe of the CPU.
-
-    Only fake tensors are touched, and with one thread, so no OpenMP pool exists when workers are forked.
-    """
-    import torch
-    from torch._inductor.cpu_vec_isa import pick_vec_isa
-
-    from minimizer.oracle.stages import compile_package
-
-    tempfile.gettempdir()  # fixed now: precompiled headers stay where every run finds them
-    torch.set_num_threads(1)
-    size = torch.export.Dim("n", min=2, max=64)
-    program = torch.export.export(torch.nn.ReLU(), (torch.zeros(4),), dynamic_shapes=({0: size},))
-    compile_package(program, {}, "warm-up.pt2", level="lower")
-    pick_vec_isa()
 
 
 def die_with_parent() -> None:
@@ -108,14 +78,14 @@ def _reap(pid: int, block: bool) -> dict[str, Any] | None:
     return {"code": code, "cpu": usage.ru_utime + usage.ru_stime}
 
 
-def main(fd: int) -> None:
+def main(fd: int, preload: str) -> None:
     """Serve fork and reap requests until the far end closes."""
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=fd)
-    for name in PRELOAD:
-        importlib.import_module(name)
-    warm_up()
+    tempfile.gettempdir()  # fixed now: precompiled headers stay where every run finds them
+    if preload:
+        importlib.import_module(preload)
     gc.collect()
     gc.freeze()
     channel.sendall(pickle.dumps({"ready": os.getpid()}))
@@ -150,4 +120,4 @@ def main(fd: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])
