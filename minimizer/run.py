@@ -292,7 +292,7 @@ class Run:
             )
             try:
                 calls = case.settings.calls + rung.extra_calls
-                return bench.judge(case.values, calls, in_contract=True)
+                return bench.judge(case.values, calls, plainly=True)
             finally:
                 bench.close()
 
@@ -325,11 +325,17 @@ class Run:
         until = self.clock.spent + REGION_SHARE * self.options.budget
         with self.console.bar("region"):
             found = map_region(
-                info.program, finding, failure, self.bench.judge, lambda: self.clock.spent > until
+                info.program, finding, failure, self._judge_alike, lambda: self.clock.spent > until
             )
         if found is not None:
             self.console.say("region", found.in_words())
             self.note(region=asdict(found))
+
+    def _judge_alike(self, values: Sequence[Value], calls: int) -> Verdict:
+        """Judge inputs that differ from a known failing one in size only."""
+        if self.bench.guards_reject(values):
+            return Verdict("invalid", reason="out of contract")
+        return self.bench.judge(values, calls, plainly=True)
 
     def _store(self, case: Case, failure: Failure, found: Determinism) -> None:
         """Write down all that `--resume` needs to go on from here."""

@@ -119,10 +119,10 @@ class TargetBench:
         )
         return text
 
-    def judge(self, values: Sequence[Value], calls: int = 1, *, in_contract: bool = False) -> Verdict:
+    def judge(self, values: Sequence[Value], calls: int = 1, *, plainly: bool = False) -> Verdict:
         """Judge one set of inputs, dead and silent workers included.
 
-        `in_contract` says that the inputs are known to keep the contract.
+        `plainly` as in `Session.judge`: for inputs that have been found to fail within the contract.
         """
         try:
             worker = self._ready()
@@ -132,6 +132,7 @@ class TargetBench:
                 tuple(values),
                 self.request.store,
                 calls,
+                plainly,
                 timeout=self.timeout,
                 stage_timeout={"run": self.run_timeout},
             )
@@ -139,7 +140,7 @@ class TargetBench:
             return Verdict("fail", problem.failure)
         except WorkerLost as lost:
             verdict = loss_verdict(lost)
-            if verdict.failed and not in_contract:
+            if verdict.failed and not plainly:
                 rejected = self.guards_reject(values)
                 if rejected:
                     return Verdict("invalid", reason=f"out of contract: {rejected}")

@@ -23,6 +23,9 @@ from minimizer.oracle.envelope import Envelope, Free
 from minimizer.oracle.verdict import SEVERITY, Failure, Verdict
 from minimizer.sandbox.worker import note, printed, printed_since
 
+PLAIN = 1000.0
+"""Errors of so many times the tolerance are not rounding."""
+
 RNG_SEED = 0
 """Every layer draws from the same stream."""
 
@@ -73,6 +76,7 @@ class Session:
         self._call: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self._load: Callable[[], Callable[[Sequence[Any]], Sequence[Any]]] | None = None
         self._model: torch.nn.Module | None = None
+        self._guards: Callable[..., Any] | None = None
         self.stateful = False
 
     @property
@@ -152,23 +156,22 @@ class Session:
 
     def guards_reject(self, flat: Sequence[Any]) -> str:
         """Why the exported program's own guards refuse these inputs; empty when they accept."""
-        gm = self.ep.module()
-        guards = getattr(gm, "_guards_fn", None)
-        if guards is None:
-            return ""
+        if self._guards is None:
+            self._guards = getattr(self.ep.module(), "_guards_fn", None) or (lambda *flat: None)
         try:
-            guards(*clone_inputs(flat))
+            self._guards(*clone_inputs(flat))
         except AssertionError as problem:
             return str(problem)
         except Exception as problem:  # noqa: BLE001 (a guard that cannot be evaluated refuses as well)
             return f"{type(problem).__name__}: {problem}"
         return ""
 
-    def judge(self, flat: Sequence[Any], calls: int = 1, *, run_anyway: bool = True) -> Verdict:
+    def judge(self, flat: Sequence[Any], calls: int = 1, *, plainly: bool = False) -> Verdict:
         """Judge one set of flat inputs, called `calls` times.
 
-        With `run_anyway`, inputs that eager itself refuses are given to the compiled program too: it must
-        raise. A dead process is the caller's to judge.
+        Inputs that eager itself refuses are given to the compiled program too: it must raise. A dead process
+        is the caller's to judge. `plainly` leaves out the guards, and the envelope for errors of more than
+        `PLAIN` times the tolerance: for inputs like those that have been through both.
         """
         if self._call is None:
             raise RuntimeError("nothing is compiled")
@@ -182,18 +185,18 @@ class Session:
             given = clone_inputs(flat)
             eager = self._eager(model, given)
             if eager.problem is not None:
-                return self._after_eager_error(call, flat, eager.problem, run_anyway)
+                return self._after_eager_error(call, flat, eager.problem)
             taken = clone_inputs(flat)
             compiled = self._compiled(call, taken)
             if compiled.problem is not None:
-                rejected = self.guards_reject(flat)
+                rejected = "" if plainly else self.guards_reject(flat)
                 if rejected:
                     return Verdict("invalid", reason=f"out of contract: {rejected}")
                 return Verdict("fail", _runtime_failure(compiled))
             mismatches, worst = compare(compiled.values, eager.values)
             ratio = max(ratio, worst)
             if mismatches:
-                verdict = self._judge_mismatches(mismatches, flat, eager, compiled, turn)
+                verdict = self._judge_mismatches(mismatches, flat, eager, compiled, turn, plainly)
                 if verdict is not None:
                     return verdict
         return Verdict("pass", error_ratio=ratio)
@@ -203,11 +206,8 @@ class Session:
         call: Callable[[Sequence[Any]], Sequence[Any]],
         flat: Sequence[Any],
         problem: Exception,
-        run_anyway: bool,
     ) -> Verdict:
         reason = f"eager raises {type(problem).__name__}: {problem}"[:500]
-        if not run_anyway:
-            return Verdict("invalid", reason=reason)
         if self.guards_reject(flat):
             return Verdict("invalid", reason=f"out of contract; {reason}")
         compiled = self._compiled(call, clone_inputs(flat))
@@ -228,15 +228,16 @@ class Session:
         eager: Outcome,
         compiled: Outcome,
         turn: int,
+        plainly: bool,
     ) -> Verdict | None:
-        rejected = self.guards_reject(flat)
+        rejected = "" if plainly else self.guards_reject(flat)
         if rejected:
             return Verdict("invalid", reason=f"out of contract: {rejected}")
         envelope = Envelope(lambda seed, noise, promote: self._free(flat, turn, seed, noise, promote))
         left: list[Mismatch] = []
         for mismatch in mismatches:
             k = mismatch.index
-            if mismatch.flavour == "structure":
+            if mismatch.flavour == "structure" or (plainly and mismatch.ratio >= PLAIN):
                 left.append(mismatch)
                 continue
             judged = envelope.judge(mismatch, compiled.values[k], eager.values[k])

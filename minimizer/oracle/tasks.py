@@ -149,14 +149,14 @@ def load_target(package: str) -> Failure | None:
     return None
 
 
-def judge_inputs(values: Sequence[Value], store: str, calls: int, run_anyway: bool = True) -> Verdict:
+def judge_inputs(values: Sequence[Value], store: str, calls: int, plainly: bool = False) -> Verdict:
     """Judge one set of inputs of the open target."""
     assert _session is not None and _subject is not None
     try:
         tensors = [make_tensor(value, Store(store)) for value in values]
     except (RuntimeError, ValueError) as problem:
         return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
-    return _session.judge(_subject.with_tensors(tensors), calls, run_anyway=run_anyway)
+    return _session.judge(_subject.with_tensors(tensors), calls, plainly=plainly)
 
 
 def check_guards(values: Sequence[Value], store: str) -> str:
