@@ -17,6 +17,7 @@ from minimizer.handover.report import report_markdown
 from minimizer.handover.repro import INPUTS_FILE, repro_source
 from minimizer.handover.whole import whole_source
 from minimizer.narrow import LEVELS, Narrowed
+from minimizer.neighbour import difference, nearest
 from minimizer.oracle.requests import TASKS
 from minimizer.oracle.verdict import Failure
 from minimizer.sandbox import TaskError, WorkerLost
@@ -64,9 +65,12 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     run.note(
         repro_verified={"runs": verified.runs, "failures": verified.failures},
         repro=text,
+        output=verified.output,
         certificate=tuple(entries),
         title=title_of(case, failure),
     )
+    if narrowed is not None and failure.stage == "run":
+        _passing_neighbour(run, case, narrowed, found)
     run.folder.write("report.md", report_markdown(run.record))
     _say_verified(run, verified)
     return FAILURE
@@ -162,8 +166,18 @@ def _plain(run: Run, case: Case, narrowed: Narrowed) -> Case:
 
 def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> str:
     """Write repro.py and what must lie beside it; the script's text."""
-    folder = run.folder
-    _clear(folder)
+    _clear(run.folder)
+    text, saved = _script(run, case, failure, found, title_of(case, failure))
+    if saved:
+        _call(run, "save_tensors", saved, run.store, str((run.folder.path / INPUTS_FILE).resolve()))
+    run.folder.write("repro.py", text)
+    return text
+
+
+def _script(
+    run: Run, case: Case, failure: Failure, found: Determinism, title: str
+) -> tuple[str, list[tuple[str, Value]]]:
+    """The text of a repro, and the tensors that it reads from a file."""
     named = [(i.name, value) for i, value in zip(case.program.inputs, case.values)]
     state_values = _stored_values(run, [s.value for s in case.program.state])
     named_state = [(s.name, value) for s, value in zip(case.program.state, state_values)]
@@ -173,28 +187,32 @@ def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> s
         name: code or f'state["{name}"]' for (name, _), code in zip(named_state, codes[len(named) :])
     }
     saved = [item for item, code in zip(named + named_state, codes) if code is None]
-    if saved:
-        _call(
-            run,
-            "save_tensors",
-            saved,
-            run.store,
-            str((folder.path / INPUTS_FILE).resolve()),
-        )
-    imports = _bring_operators(run, case)
     text = repro_source(
         case,
         failure,
         value_code,
         state_code,
-        title=title_of(case, failure),
+        title=title,
         versions=dict(run.record.versions or {}),
-        imports=imports,
+        imports=_bring_operators(run, case),
         repeat=1 if found.certain else found.repeats,
         timeout=HANG_TIMEOUT,
     )
-    folder.write("repro.py", text)
-    return text
+    return text, saved
+
+
+def _passing_neighbour(run: Run, spoken: Case, narrowed: Narrowed, found: Determinism) -> None:
+    """Write the nearest case that passes, where it can be written without files beside it."""
+    other = nearest(narrowed.case, run.cases.passed)
+    if other is None:
+        return
+    said = difference(narrowed.case, other)
+    if other.program.fingerprint == narrowed.case.program.fingerprint:
+        other = replace(spoken, values=other.values)
+    text, saved = _script(run, other, narrowed.failure, found, f"Passes: {said}")
+    if not saved:
+        run.folder.write("passing_neighbour.py", text)
+        run.note(neighbour=said)
 
 
 def _stored_values(run: Run, names: Sequence[str]) -> list[Value]:

@@ -14,7 +14,7 @@ FLOORS = [
     ["targets", "folder"],
     ["oracle"],
     ["capture", "fuzz", "blame", "wording"],
-    ["narrow", "mapping", "stuck", "pinpoint", "verify"],
+    ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
     ["run", "handing"],
     ["cli"],

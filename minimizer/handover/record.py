@@ -60,7 +60,8 @@ class Summary:
 class RunRecord(Summary):
     """A summary and what the reports need besides.
 
-    `repro` is the text of repro.py, `kernel_repro` that of kernel_repro.py, `detail` the traceback or the
+    `repro` is the text of repro.py, `output` what it printed, `neighbour` what the nearest passing case has
+    otherwise, `kernel_repro` that of kernel_repro.py, `detail` the traceback or the
     dead process's last output, `program` the reduced one, `ablation` what each other setting gives,
     `findings` milder failures seen on the way, `inputs` the failing inputs in words, `command` how to
     repeat the run.
@@ -68,6 +69,8 @@ class RunRecord(Summary):
 
     title: str = ""
     repro: str = ""
+    output: str = ""
+    neighbour: str = ""
     kernel_repro: str = ""
     detail: str = ""
     figures: str = ""

@@ -19,6 +19,7 @@ LIMIT = 60_000
 DRAFT = "> **Draft for a person to read, check and file. Nothing has been sent anywhere.**"
 _LONGEST_DETAIL = 6_000
 _LONGEST_REPRO = 20_000
+_LONGEST_OUTPUT = 3_000
 _LARGEST_GRAPH = 60
 _KINDS = {
     "export_error": "torch.export raises on a model that eager runs",
@@ -45,9 +46,11 @@ def report_markdown(record: RunRecord) -> str:
     before = [_what_happens(record)]
     after = [
         _section("Failing inputs", _inputs(record)),
+        _section("Output of repro.py", _code(_cut(_without_warnings(record.output), _LONGEST_OUTPUT))),
         _section("Error", _error(record)),
         _section("Kernel", _kernel(record)),
         _section("Reduction", _reduction(record)),
+        _section("Nearest case that passes", _neighbour(record)),
         _section("Minimality", _table(record.certificate, "taken away", "then")),
         _section("With other settings", _table(record.ablation, "setting", "result")),
         _section("Determinism", _determinism(record)),
@@ -59,6 +62,27 @@ def report_markdown(record: RunRecord) -> str:
     parts = [DRAFT, title, *map(scrub, before), _section("Repro", repro), *map(scrub, after)]
     text = "\n\n".join(part for part in parts if part) + "\n"
     return text if len(text) < LIMIT else text[: LIMIT - 40].rsplit("\n", 1)[0] + "\n\n(cut: too long)\n"
+
+
+def _without_warnings(text: str) -> str:
+    """What the script itself printed: warnings and their quoted lines of code are left out."""
+    kept: list[str] = []
+    skip = False
+    for line in text.splitlines():
+        if re.search(r"\w*Warning: ", line):
+            skip = True
+        elif skip and line.startswith("  "):
+            skip = False
+        else:
+            skip = False
+            kept.append(line)
+    return "\n".join(kept).strip()
+
+
+def _neighbour(record: RunRecord) -> str:
+    if not record.neighbour:
+        return ""
+    return f"{record.neighbour[0].upper()}{record.neighbour[1:]}. See `passing_neighbour.py`."
 
 
 def _title(record: RunRecord) -> str:
@@ -99,7 +123,7 @@ def _what_happens(record: RunRecord) -> str:
         lines.append(f"{record.figures}.")
     if record.cause and record.cause not in ("compiler", "unknown"):
         lines.append(f"Cause: {record.cause}.")
-    if record.message:
+    if record.message and not record.figures:
         lines.append(f"`{_line(record.message)[:300].replace('`', chr(39))}`")
     if record.target:
         lines.append(f"Found in `{record.target}`.")
@@ -197,7 +221,8 @@ def _determinism(record: RunRecord) -> str:
     lines = []
     found = record.determinism
     if found and found.get("runs") is not None:
-        rung = f", with {found['rung']}" if found.get("rung") else ""
+        plain = found.get("rung") in (None, "", "as it is")
+        rung = "" if plain else f" ({found['rung']})"
         lines.append(f"Fails in {found.get('failures')} of {found['runs']} fresh processes{rung}.")
     verified = record.repro_verified
     if verified and verified.get("runs") is not None:

@@ -8,6 +8,7 @@ killed it is known and the next worker loads the same package.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,9 @@ from minimizer.case import Case, Value
 from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, Worker, WorkerLost
+
+PASSED = 400
+"""Passing candidates that are remembered; the last ones are the nearest to the result."""
 
 OPEN_TIMEOUT = 300.0
 """Seconds for importing a model file, running it once and exporting it."""
@@ -210,6 +214,7 @@ class CaseBench:
         self.judged = 0
         self.timeout = 120.0
         self.errors: list[str] = []
+        self.passed: deque[Case] = deque(maxlen=PASSED)
 
     def judge(self, case: Case, level: str = "full", *, fresh: bool = False) -> Verdict:
         """Judge a case at a level of `stages.LEVELS`; `fresh` asks for a new process and a new compile."""
@@ -233,6 +238,8 @@ class CaseBench:
             package.unlink(missing_ok=True)
         if self._warm is not None and not self._warm[1].alive:
             self._warm = None
+        if verdict.status == "pass":
+            self.passed.append(case)
         return verdict
 
     def _ask(self, worker: Worker, task: str, *args: object) -> Verdict:

@@ -1,0 +1,60 @@
+"""The nearest case that passes. Beside the smallest failing one it shows what the failure hangs on.
+
+While reducing, many candidates pass. Of those with the very program of the result, the one with the nearest
+sizes is kept; where there is none, the one whose program differs least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from minimizer.case import Case
+
+
+def nearest(result: Case, passing: Iterable[Case]) -> Case | None:
+    """The passing case that is nearest to the result; None when nothing comparable passed.
+
+    Nearest: the same program at other sizes first, then as many calls in common as possible and as few others.
+    """
+    ranked = sorted(
+        ((_distance(result, case), k, case) for k, case in enumerate(passing)), key=lambda item: item[:2]
+    )
+    return ranked[0][2] if ranked and ranked[0][0] < (2, 0, 0) else None
+
+
+def _distance(result: Case, case: Case) -> tuple[int, int, int]:
+    if case.settings.modules != result.settings.modules:
+        return (2, 0, 0)
+    if case.program.fingerprint == result.program.fingerprint:
+        ours = [size for value in result.values for size in value.shape]
+        theirs = [size for value in case.values for size in value.shape]
+        moved = sum(abs(a - b) for a, b in zip(ours, theirs, strict=False))
+        changed = sum(a.data != b.data for a, b in zip(result.values, case.values, strict=False))
+        return (0, moved, changed)
+    ours_calls = [n.target for n in result.program.operators]
+    theirs_calls = [n.target for n in case.program.operators]
+    common = sum(min(ours_calls.count(t), theirs_calls.count(t)) for t in set(ours_calls))
+    return (1, len(ours_calls) - common, len(theirs_calls) - common)
+
+
+def difference(result: Case, neighbour: Case) -> str:
+    """What the neighbour has otherwise, in words."""
+    if neighbour.program.fingerprint == result.program.fingerprint:
+        parts = []
+        for i, ours, theirs in zip(result.program.inputs, result.values, neighbour.values, strict=True):
+            if ours.shape != theirs.shape:
+                parts.append(f"{i.name} of shape {list(theirs.shape)} instead of {list(ours.shape)}")
+            elif ours.data != theirs.data:
+                parts.append(f"other values in {i.name}")
+        return "; ".join(parts) or "nothing that can be told"
+    ours_calls = [n.target for n in result.program.operators]
+    theirs_calls = [n.target for n in neighbour.program.operators]
+    gone = [t for t in dict.fromkeys(ours_calls) if ours_calls.count(t) > theirs_calls.count(t)]
+    more = [t for t in dict.fromkeys(theirs_calls) if theirs_calls.count(t) > ours_calls.count(t)]
+    if result.settings.config != neighbour.settings.config:
+        return (
+            "other settings: " + ", ".join(f"{k}={v}" for k, v in neighbour.settings.config) or "no settings"
+        )
+    parts = [f"without {', '.join(gone)}"] if gone else []
+    parts += [f"with {', '.join(more)}"] if more else []
+    return "; ".join(parts) or "the same calls on other inputs"
