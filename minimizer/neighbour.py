@@ -14,7 +14,7 @@ from minimizer.case import Case
 def nearest(result: Case, passing: Iterable[Case]) -> Case | None:
     """The passing case that is nearest to the result; None when nothing comparable passed.
 
-    Nearest: the same program at other sizes first, then as many calls in common as possible and as few others.
+    Nearest: the same program at other sizes first, then as many calls in common as can be, few others.
     """
     ranked = sorted(
         ((_distance(result, case), k, case) for k, case in enumerate(passing)), key=lambda item: item[:2]
@@ -52,9 +52,8 @@ def difference(result: Case, neighbour: Case) -> str:
     gone = [t for t in dict.fromkeys(ours_calls) if ours_calls.count(t) > theirs_calls.count(t)]
     more = [t for t in dict.fromkeys(theirs_calls) if theirs_calls.count(t) > ours_calls.count(t)]
     if result.settings.config != neighbour.settings.config:
-        return (
-            "other settings: " + ", ".join(f"{k}={v}" for k, v in neighbour.settings.config) or "no settings"
-        )
+        left = ", ".join(f"{key}={value}" for key, value in neighbour.settings.config)
+        return f"with the settings {left}" if left else "with default settings"
     parts = [f"without {', '.join(gone)}"] if gone else []
     parts += [f"with {', '.join(more)}"] if more else []
     return "; ".join(parts) or "the same calls on other inputs"

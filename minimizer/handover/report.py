@@ -46,7 +46,7 @@ def report_markdown(record: RunRecord) -> str:
     before = [_what_happens(record)]
     after = [
         _section("Failing inputs", _inputs(record)),
-        _section("Output of repro.py", _code(_cut(_without_warnings(record.output), _LONGEST_OUTPUT))),
+        _section("Output of repro.py", _output(record)),
         _section("Error", _error(record)),
         _section("Kernel", _kernel(record)),
         _section("Reduction", _reduction(record)),
@@ -77,6 +77,11 @@ def _without_warnings(text: str) -> str:
             skip = False
             kept.append(line)
     return "\n".join(kept).strip()
+
+
+def _output(record: RunRecord) -> str:
+    text = _without_warnings(record.output)
+    return _code(_cut(text, _LONGEST_OUTPUT)) if text else ""
 
 
 def _neighbour(record: RunRecord) -> str:
