@@ -146,3 +146,48 @@ def notes(stages, pauses):
         note(stage)
         time.sleep(pause)
     return stages
+
+
+def leave_a_daemon():
+    """Answer, but leave a process behind that is in a session of its own; its pid."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(writing, str(os.getpid()).encode())
+            time.sleep(600)
+        os._exit(0)
+    os.waitpid(child, 0)
+    return int(os.read(reading, 20))
+
+
+def fork_and_go_on():
+    """Go on in two processes, as a file that forks at import does; both speak of their stage."""
+    child = os.fork()
+    note("in both")
+    if child:
+        os.waitpid(child, 0)
+    return "once"
+
+
+def close_all_output(how):
+    """Take stdout and stderr away, get them back, and print to them."""
+    if how == "descriptor":
+        os.close(1)
+        os.close(2)
+    elif how == "close":
+        sys.stdout.close()
+        sys.stderr.close()
+    elif how == "none":
+        sys.stdout = sys.stderr = None
+    worker.reopen_output()
+    print("from python", flush=True)
+    print("from python too", file=sys.stderr, flush=True)
+    subprocess.run(["sh", "-c", "echo from a child; echo from a child too >&2"], check=True)
+
+
+def memory_rank():
+    """How readily the kernel ends this process when memory runs out."""
+    with open("/proc/self/oom_score_adj") as score:
+        return int(score.read())

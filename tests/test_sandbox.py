@@ -179,6 +179,27 @@ def test_a_death_ends_what_a_worker_left_running(worker):
     assert all_gone([child])
 
 
+def test_a_task_that_forks_answers_once(worker):
+    assert call(worker, "fork_and_go_on") == "once"
+    assert worker.stage == "in both"
+    assert call(worker, "add", 1, 1) == 2
+
+
+@pytest.mark.parametrize("how", ["close", "none", "descriptor"])
+def test_output_that_was_closed_comes_back(worker, how):
+    call(worker, "close_all_output", how)
+    assert worker.output.splitlines() == [
+        "from python",
+        "from python too",
+        "from a child",
+        "from a child too",
+    ]
+
+
+def test_workers_are_the_first_to_go_when_memory_runs_out(worker):
+    assert call(worker, "memory_rank") == 1000
+
+
 def test_the_end_of_the_output_is_kept(worker):
     with pytest.raises(Died) as end:
         call(worker, "shout", 100_000)
@@ -234,6 +255,7 @@ def test_nothing_is_left_of_a_sandbox():
         pids = [call(worker, "identity")["pid"] for worker in workers]
         pids += [zygote.process.pid for zygote in sandbox._zygotes.values()]
         pids.append(call(workers[0], "leave_a_child"))
+        pids.append(call(workers[0], "leave_a_daemon"))
         assert call(workers[1], "identity")["memory"] == 1 << 40
         assert all(map(runs, pids))
     assert all_gone(pids)

@@ -119,6 +119,9 @@ class _Zygote:
 
     def close(self) -> None:
         self.channel.close()
+        if self.ready:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5.0)  # it ends by itself, after all that it has started
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

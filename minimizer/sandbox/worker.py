@@ -16,6 +16,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 _connection: Connection | None = None
+_kept: dict[int, int] = {}
+"""Duplicates of stdout and stderr, out of reach of code that closes them."""
 
 
 def note(stage: str) -> None:
@@ -40,6 +42,25 @@ def printed_since(mark: int) -> str:
             return stream.read(1 << 20).decode(errors="replace")
     except OSError:
         return ""
+
+
+def reopen_output() -> None:
+    """Give stdout and stderr back after code that may have closed them: compilers print to them."""
+    for fd, name in ((1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            if fd in _kept:
+                os.dup2(_kept[fd], fd)
+        stream = getattr(sys, name)
+        if not hasattr(stream, "write") or getattr(stream, "closed", False):
+            setattr(sys, name, open(fd, "w", closefd=False, errors="replace"))  # noqa: SIM115
+
+
+def _leave_to_parent() -> None:
+    """After a fork in code of the model's own: the child does not speak for the worker."""
+    global _connection
+    _connection = None
 
 
 def run_script(path: str, backend: str) -> int:
@@ -74,6 +95,9 @@ def serve(fd: int) -> None:
     global _connection
     _connection = Connection(os.dup(fd))
     os.close(fd)
+    _kept.update({number: os.dup(number) for number in (1, 2)})
+    worker = os.getpid()
+    os.register_at_fork(after_in_child=_leave_to_parent)
     while True:
         try:
             task, args = _connection.recv()
@@ -83,7 +107,9 @@ def serve(fd: int) -> None:
         try:
             answer = ("done", run_task(task, args))
         except BaseException as error:  # noqa: BLE001 (the parent decides; nothing is swallowed)
-            answer = ("error", (type(error).__name__, _words(error), traceback.format_exc()))
+            answer = ("error", (type(error).__name__, words_of(error), traceback.format_exc()))
+        if os.getpid() != worker:
+            os._exit(0)  # forked by the task, which then went on in both processes
         with contextlib.suppress(Exception):  # a model file may have put anything in its place
             sys.stdout.flush()
         try:
@@ -91,11 +117,13 @@ def serve(fd: int) -> None:
         except OSError:
             return
         except Exception as error:  # noqa: BLE001 (pickling runs code of the answer's own)
-            _connection.send(("error", (type(error).__name__, f"answer cannot be sent: {_words(error)}", "")))
+            words = f"answer cannot be sent: {words_of(error)}"
+            _connection.send(("error", (type(error).__name__, words, "")))
 
 
-def _words(error: BaseException) -> str:
+def words_of(error: BaseException) -> str:
+    """What an exception says; one of a model's own may not be able to."""
     try:
         return str(error)
-    except Exception as problem:  # noqa: BLE001 (an exception of the model's own may not know its words)
+    except Exception as problem:  # noqa: BLE001 (any code may run here)
         return f"its message cannot be read: {type(problem).__name__}"

@@ -24,6 +24,7 @@ import traceback
 from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _FDS_PER_FORK = 3
 
 
@@ -31,6 +32,26 @@ def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent ends (Linux; elsewhere nothing happens)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what workers leave behind, even of what left their process groups (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _bury_orphans(alive: set[int]) -> None:
+    """Wait for adopted children that have ended, and end the others once no worker may need them."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as children:
+            orphans = set(map(int, children.read().split())) - alive
+    except OSError:
+        return
+    for pid in orphans:
+        with contextlib.suppress(ProcessLookupError, PermissionError, ChildProcessError):
+            if not alive:
+                os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0 if not alive else os.WNOHANG)
 
 
 def _worker(request: dict[str, Any], fds: list[int]) -> NoReturn:
@@ -53,6 +74,8 @@ def _worker(request: dict[str, Any], fds: list[int]) -> NoReturn:
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")  # when memory runs out, the kernel shall take a worker and nobody else's process
     # Whatever happens, a worker never goes on as the zygote, which would end all other workers.
     status = 1
     try:
@@ -81,6 +104,7 @@ def _reap(pid: int, block: bool) -> dict[str, Any] | None:
 def main(fd: int, preload: str) -> None:
     """Serve fork and reap requests until the far end closes."""
     die_with_parent()
+    adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=fd)
     tempfile.gettempdir()  # fixed now: precompiled headers stay where every run finds them
@@ -112,12 +136,14 @@ def main(fd: int, preload: str) -> None:
                 answer = _reap(request["pid"], request["do"] == "kill")
                 if answer is not None:
                     alive.discard(request["pid"])
+                    _bury_orphans(alive)
             channel.sendall(pickle.dumps(answer))
     finally:
         for pid in alive:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+            _reap(pid, True)
+        _bury_orphans(set())
 
 
 if __name__ == "__main__":
     main(int(sys.argv[1]), sys.argv[2])
+    os._exit(0)  # taking torch down in order has no use and takes its time
