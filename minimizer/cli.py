@@ -8,12 +8,13 @@ import shlex
 import shutil
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from minimizer import __version__
-from minimizer.console import Console
+from minimizer.console import Console, one_line, open_streams
 from minimizer.folder import FolderError, RunFolder
 from minimizer.handing import keep_best
 from minimizer.oracle.requests import PRELOAD
@@ -105,7 +106,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _run(parser().parse_args(argv), argv)
     except (Unusable, FolderError) as problem:
-        print(f"aoti-minimize: {problem}", file=sys.stderr)
+        print(f"aoti-minimize: {one_line(str(problem))}", file=sys.stderr)
         return UNUSABLE
 
 
@@ -149,6 +150,14 @@ def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
             signal.signal(number, interrupt)
         try:
             return run.go()
+        except (Unusable, FolderError):
+            raise
+        except Exception as problem:
+            log = folder.write("internal_error.txt", traceback.format_exc())
+            raise Unusable(
+                f"internal error: {type(problem).__name__}: {problem}; its traceback is in {log}, "
+                f"what was found before it in {folder.path}"
+            ) from problem
         except KeyboardInterrupt:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
@@ -168,6 +177,7 @@ def _setting(text: str) -> tuple[str, object]:
 
 def entry() -> None:
     """The console script."""
+    open_streams()
     raise SystemExit(main(sys.argv[1:]))
 
 

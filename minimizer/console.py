@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -13,21 +14,57 @@ LABEL = 12
 """Width of the label column."""
 
 
+def one_line(text: str, most: int = 1000) -> str:
+    """Text from anywhere as one printable line.
+
+    >>> one_line("first\\nsecond \\x1b[31m")
+    'first second \\\\x1b[31m'
+    """
+    words = " ".join(text[: 10 * most].split())
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in words)
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+def open_streams() -> None:
+    """Make stdout and stderr such that writing to them never raises for what is written.
+
+    They may have been closed by who started this, or may not know the characters that are used here.
+    """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        else:
+            stream.reconfigure(errors="backslashreplace")
+
+
 class Console:
     """Writes lines to stdout and, on a terminal, progress to stderr. `quiet` keeps the last lines only."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
         self.live = sys.stderr.isatty() and not quiet
+        self._heard = True
 
     def say(self, label: str, text: str, *, always: bool = False) -> None:
         """``label       text``; further lines of the text are indented."""
-        if self.quiet and not always:
+        if not self._heard or (self.quiet and not always):
             return
         first, *rest = text.splitlines() or [""]
-        print(f"{label:<{LABEL}}{first}", flush=True)
-        for line in rest:
-            print(" " * LABEL + line, flush=True)
+        lines = [f"{label:<{LABEL}}{first}", *(" " * LABEL + line for line in rest)]
+        try:
+            print("\n".join(lines), flush=True)
+        except OSError:
+            # Nobody reads on (``| head``), or the disk is full: the run folder is what counts.
+            self._heard = False
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, sys.stdout.fileno())
+            os.close(null)
 
     def bar(self, label: str, *, total: int | None = None, unit: str = "") -> Bar:
         """A progress bar that leaves nothing behind."""

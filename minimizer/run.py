@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis.configuration
+
 from minimizer import contract, fuzz, handing
 from minimizer.blame import cause_of
 from minimizer.capture import LADDER, Determinism, Rung, capture
@@ -31,7 +33,7 @@ from minimizer.program import TensorMeta
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import FileJournal
 from minimizer.reduce.search import Progress
-from minimizer.sandbox import Sandbox, TaskError, WorkerLost
+from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, WorkerLost
 from minimizer.source import custom_namespaces
 from minimizer.stuck import shorten
 from minimizer.wording import described, headline, inputs_text, signature_text
@@ -50,6 +52,9 @@ REGION_SHARE = 0.08
 
 REDUCE_SHARE = 0.8
 """Share of the budget after which nothing new is judged; the rest verifies the repro."""
+
+OPEN_SHARE = 0.5
+"""Share of the budget after which a model file counts as one that does not come to an end."""
 
 COMPILE_SHARE = 0.3
 """Share of the budget after which a compilation counts as one that does not end."""
@@ -109,6 +114,7 @@ class Run:
         )
         self.package = sandbox.scratch / "target.pt2"
         self.bench = TargetBench(sandbox, self.request, self.package)
+        self.bench.open_timeout = max(60.0, OPEN_SHARE * options.budget)
         self.cases = CaseBench(sandbox, folder.store.resolve())
         self.compiles = 0
         self.files: tuple[str, ...] = ()
@@ -170,9 +176,9 @@ class Run:
             log = self.folder.write("internal_error.txt", problem.traceback)
             raise Unusable(f"{name} cannot be opened: {problem} (details in {log})") from None
         except WorkerLost as lost:
-            what = "does not come to an end" if "no answer" in str(lost) else f"ends the process ({lost})"
             raise Unusable(
-                f"{name}: {lost.stage or 'loading'} {what}, without any compiler; make it run in eager first"
+                f"{name}: {lost.stage or 'loading'} {_end(lost)}, without any compiler; make it run in eager "
+                f"first{', or give it more time with --budget' if isinstance(lost, TimedOut) else ''}"
             ) from None
         self.files = info.files
         program = info.program
@@ -193,6 +199,8 @@ class Run:
             given = self.bench.person_inputs(self.options.check_inputs)
         except TaskError as problem:
             raise Unusable(problem.message if problem.exception == "Unusable" else str(problem)) from None
+        except WorkerLost as lost:
+            raise Unusable(f"--check-inputs {self.options.check_inputs} {_end(lost)}") from None
         if isinstance(given, str):
             broken = given
         else:
@@ -224,6 +232,7 @@ class Run:
 
     def search(self, info: TargetInfo) -> fuzz.Finding | None:
         """Search for a failing input."""
+        hypothesis.configuration.set_hypothesis_home_dir(self.sandbox.scratch / "hypothesis")
         space = fuzz.InputSpace(info.program, fuzz.mine_constants(self.bench.generated_code()))
         started = self.clock.spent
         with self.console.bar("fuzz", total=self.options.most_inputs, unit=" inputs") as bar:
@@ -466,6 +475,13 @@ class Run:
             )
         self.note(figures=f"compile time: {curve.text}")
         return shorter
+
+
+def _end(lost: WorkerLost) -> str:
+    """How a worker was lost, after the name of what it did."""
+    if isinstance(lost, TimedOut):
+        return f"does not come to an end within {lost.seconds:.0f} s"
+    return f"ends the process with {lost.signal}" if isinstance(lost, Died) else str(lost)
 
 
 def _on_rung(case: Case, found: Determinism) -> Case:

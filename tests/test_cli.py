@@ -1,6 +1,7 @@
 """What is wrong with a command is said in one line, with exit status 2 and no traceback."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -116,3 +117,36 @@ def test_help_and_version(capsys, option):
         main([option])
     assert ended.value.code == 0
     assert "aoti-minimize" in capsys.readouterr().out
+
+
+class Nobody:
+    """Stands in for the sandbox: nothing is started."""
+
+    scratch = Path("scratch")
+
+    def __init__(self, preload):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def warm(self):
+        pass
+
+    def cpu_seconds(self):
+        return 0.0
+
+
+def test_a_fault_of_our_own_is_one_line_too(capsys, here, model, monkeypatch):
+    def go(run):
+        raise KeyError("first\nsecond")
+
+    monkeypatch.setattr(cli, "Sandbox", Nobody)
+    monkeypatch.setattr(cli.Run, "go", go)
+    says = complaint(capsys, "model.py")
+    assert "internal error: KeyError: 'first" in says
+    assert "its traceback is in model-repro/internal_error.txt" in says
+    assert "in go" in (here / "model-repro/internal_error.txt").read_text()

@@ -10,12 +10,14 @@ torch = pytest.importorskip("torch")
 from minimizer.targets.model_file import (  # noqa: E402
     MODULE,
     Unusable,
+    check_tensors,
     dim_names,
     export,
     load,
     run_eager,
     siblings,
 )
+from minimizer.targets.options import problem_of  # noqa: E402
 
 LINEAR = """
 import torch
@@ -137,6 +139,33 @@ UNUSABLE = {
         LINEAR + "\ndef get_dynamic_shapes():\n    return {'no_such_input': {0: Dim('n')}}\n",
         "model.py cannot be exported: ",
     ),
+    "a multi-line code": ("raise SystemExit('one\\ntwo')", "calls sys.exit(one two) when imported"),
+    "no Exception": (
+        "class Odd(BaseException):\n    def __str__(self): return '\\n one\\ntwo'\nraise Odd",
+        "cannot be imported: Odd: one",
+    ),
+    "no words": (
+        "class Odd(BaseException):\n    def __str__(self): raise ValueError\nraise Odd",
+        "cannot be imported: Odd: its message cannot be read: ValueError",
+    ),
+    "control characters": ("raise ValueError('\\x1b[31m\\udcff')", r"ValueError: \x1b[31m\udcff"),
+    "an interrupt of its own": (
+        LINEAR + "def get_model(): raise KeyboardInterrupt",
+        "get_model() raises KeyboardInterrupt",
+    ),
+    "a null byte": (b"x = 1\x00", "model.py: source code string cannot contain null bytes"),
+    "an unknown option": (
+        LINEAR + "inductor_configs = {'max-autotune': True}",
+        "there is no Inductor option 'max-autotune'; did you mean 'max_autotune'?",
+    ),
+    "an option of the wrong type": (
+        LINEAR + "inductor_configs = {'cpp.simdlen': 'wide'}",
+        "Inductor option 'cpp.simdlen' is 'wide', and takes int | None",
+    ),
+    "an option that is no word": (
+        LINEAR + "inductor_configs = {3: 1}",
+        "Inductor option 3 is a int; options are named by strings",
+    ),
 }
 
 
@@ -236,3 +265,41 @@ def test_names_of_dims(write):
     ep = export(target, target.get_model())
     assert list(dim_names(target, ep).values()) == ["rows"]
     assert dim_names(load(write(LINEAR)), ep) == {}
+
+
+TENSORS = {
+    "meta input": ("torch.nn.ReLU()", "torch.zeros(2, device='meta')", "example input 0 is a meta tensor"),
+    "meta weights": (
+        "torch.nn.Linear(2, 2, device='meta')",
+        "torch.zeros(2)",
+        "parameter 'weight' is a meta tensor",
+    ),
+    "sparse": ("torch.nn.ReLU()", "torch.eye(2).to_sparse()", "example input 0 is sparse_coo"),
+    "subclass": ("torch.nn.ReLU()", "torch.zeros(2).as_subclass(Own)", "example input 0 is a Own"),
+}
+
+
+@pytest.mark.parametrize(("model", "given", "says"), TENSORS.values(), ids=TENSORS.keys())
+def test_tensors_that_cannot_be_judged(write, model, given, says):
+    text = f"import torch\nclass Own(torch.Tensor): pass\nmodel = {model}\nexample_inputs = ({given},)\n"
+    target = load(write(text))
+    with pytest.raises(Unusable, match=says):
+        check_tensors(target, target.get_model())
+
+
+def test_tensors_of_every_usual_kind_can_be_judged(write):
+    text = """
+import torch
+model = torch.nn.Sequential(torch.nn.LazyLinear(2), torch.nn.BatchNorm1d(2))
+example_inputs = (torch.nn.Parameter(torch.zeros(2, 2)), 3, None, [torch.zeros(0).bool()])
+"""
+    target = load(write(text))
+    check_tensors(target, target.get_model())
+
+
+def test_every_default_is_a_legal_option():
+    from torch._inductor import config
+
+    defaults = {key: value for key, value in config.get_config_copy().items() if value is not None}
+    assert problem_of(defaults) == ""
+    assert problem_of({"freezing": 1, "cpp.simdlen": None}) == ""

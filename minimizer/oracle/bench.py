@@ -22,7 +22,7 @@ PASSED = 400
 """Passing candidates that are remembered; the last ones are the nearest to the result."""
 
 OPEN_TIMEOUT = 300.0
-"""Seconds for importing a model file, running it once and exporting it."""
+"""Seconds for importing a model file, running it once and exporting it, unless the caller says otherwise."""
 
 COMPILED_STAGES = ("lower", "cxx", "package", "load", "run", "compare")
 """Stages in which the compiler or its output is at work, or in which memory that it wrote over is found."""
@@ -35,6 +35,9 @@ def loss_verdict(lost: WorkerLost) -> Verdict:
     """What a worker's end says about the input it was judging."""
     if lost.stage not in COMPILED_STAGES:
         return Verdict("invalid", reason=f"eager: {lost}")
+    if isinstance(lost, Died) and lost.signal == "SIGKILL":
+        # No program does this to itself: the kernel takes what needs more memory than there is.
+        return Verdict("invalid", reason=f"killed from outside, probably for its memory: {lost}")
     return Verdict("fail", loss_failure(lost))
 
 
@@ -71,6 +74,7 @@ class TargetBench:
         self._environment = environment
         self._worker: Worker | None = None
         self._loaded = False
+        self.open_timeout = OPEN_TIMEOUT
         self.timeout = 60.0
         self.run_timeout = RUN_TIMEOUT
         self.workers = 0
@@ -85,7 +89,7 @@ class TargetBench:
     def open(self) -> TargetInfo:
         """Open the target in a fresh worker. Raises TaskError (``Unusable``) and WorkerLost."""
         worker = self._fresh()
-        self.info = worker.call(TASKS + "open_target", self.request, timeout=OPEN_TIMEOUT)
+        self.info = worker.call(TASKS + "open_target", self.request, timeout=self.open_timeout)
         assert self.info is not None
         return self.info
 
@@ -107,10 +111,10 @@ class TargetBench:
                 self.open()
             else:
                 stateful = self.info.calls > 1
-                self._fresh().call(TASKS + "reopen_target", self.request, stateful, timeout=OPEN_TIMEOUT)
+                self._fresh().call(TASKS + "reopen_target", self.request, stateful, timeout=self.open_timeout)
         assert self._worker is not None
         if load and not self._loaded:
-            failure = self._worker.call(TASKS + "load_target", str(self.package), timeout=OPEN_TIMEOUT)
+            failure = self._worker.call(TASKS + "load_target", str(self.package), timeout=self.open_timeout)
             if failure is not None:
                 raise LoadFailed(failure)
             self._loaded = True
@@ -119,7 +123,7 @@ class TargetBench:
     def generated_code(self) -> str:
         """The C++ text of the package."""
         text: str = self._ready(load=False).call(
-            TASKS + "generated_code", str(self.package), timeout=OPEN_TIMEOUT
+            TASKS + "generated_code", str(self.package), timeout=self.open_timeout
         )
         return text
 
@@ -178,7 +182,7 @@ class TargetBench:
     def person_inputs(self, name: str) -> list[Value] | str:
         """The inputs that a person named, or why they do not fit. Raises TaskError (``Unusable``)."""
         answer: list[Value] | str = self._ready(load=False).call(
-            TASKS + "person_inputs", self.request, name, timeout=OPEN_TIMEOUT
+            TASKS + "person_inputs", self.request, name, timeout=self.open_timeout
         )
         return answer
 

@@ -29,6 +29,7 @@ from minimizer.oracle.subjects import FileSubject, ProgramSubject
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox.worker import note
 from minimizer.targets import model_file
+from minimizer.targets.options import problem_of
 from minimizer.tensor_code import tensor_code
 from minimizer.tracing import Untranslatable, program_from_export, skeleton
 
@@ -91,8 +92,12 @@ def _prepare(request: TargetRequest) -> tuple[model_file.ModelFile, torch.nn.Mod
     note("import")
     target = model_file.load(Path(request.path), model=request.model, inputs=request.inputs)
     model = target.get_model()
+    model_file.check_tensors(target, model)
     _subject = FileSubject(target, model, Store(request.store))
     _subject.load_state()
+    wrong = problem_of(dict(request.config))
+    if wrong:
+        raise model_file.Unusable(f"--config: {wrong}")
     _session = Session(_subject, {**target.config, **dict(request.config)})
     return target, model
 

@@ -17,7 +17,12 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin
 from torch.utils import _pytree as pytree
+
+from minimizer.console import one_line
+from minimizer.sandbox.worker import reopen_output, words_of
+from minimizer.targets import options
 
 MODULE = "aoti_minimize_target"
 
@@ -51,15 +56,18 @@ def import_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except SystemExit as problem:
-        raise Unusable(f"{path.name} calls sys.exit({problem.code}) when imported; remove that") from None
+        raise Unusable(f"{path.name} calls sys.exit({_code(problem)}) when imported; remove that") from None
     except SyntaxError as problem:
-        raise Unusable(f"{path.name}:{problem.lineno}: {problem.msg}; fix the syntax error") from None
+        where = f"{path.name}:{problem.lineno}" if problem.lineno else path.name
+        raise Unusable(f"{where}: {problem.msg}; fix the syntax error") from None
     except ModuleNotFoundError as problem:
         raise Unusable(
             f"{path.name} needs the module {problem.name!r}; install it or fix the import"
         ) from None
-    except Exception as problem:
-        raise Unusable(f"{path.name} cannot be imported: {_one_line(problem)}") from problem
+    except BaseException as problem:
+        raise Unusable(f"{path.name} cannot be imported: {said_by(problem)}") from problem
+    finally:
+        reopen_output()
     return module
 
 
@@ -69,9 +77,15 @@ def seed_everything() -> None:
     torch.manual_seed(0)
 
 
-def _one_line(problem: BaseException) -> str:
-    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    return f"{type(problem).__name__}: {lines[0][:300]}" if lines else type(problem).__name__
+def said_by(problem: BaseException) -> str:
+    """An exception's type and the first line of what it says, if it can say anything."""
+    lines = [line for line in words_of(problem).splitlines() if line.strip()]
+    name = type(problem).__name__
+    return f"{name}: {one_line(lines[0], 300)}" if lines else name
+
+
+def _code(problem: SystemExit) -> str:
+    return one_line(words_of(problem), 100)
 
 
 def load(path: Path, *, model: str = "", inputs: str = "") -> ModelFile:
@@ -106,6 +120,9 @@ def load(path: Path, *, model: str = "", inputs: str = "") -> ModelFile:
     for name, value in (("example kwargs", kwargs), ("inductor configs", config)):
         if not isinstance(value, dict):
             raise Unusable(f"{path.name}: {name} are a {type(value).__name__}; return a dict")
+    wrong = options.problem_of(config)
+    if wrong:
+        raise Unusable(f"{path.name}: {wrong}")
 
     def fresh() -> torch.nn.Module:
         seed_everything()
@@ -143,9 +160,28 @@ def _call(function: Callable[[], Any], path: Path) -> Any:
     try:
         return function()
     except SystemExit as problem:
-        raise Unusable(f"{path.name}: {name}() calls sys.exit({problem.code}); remove that") from None
-    except Exception as problem:
-        raise Unusable(f"{path.name}: {name}() raises {_one_line(problem)}") from problem
+        raise Unusable(f"{path.name}: {name}() calls sys.exit({_code(problem)}); remove that") from None
+    except BaseException as problem:
+        raise Unusable(f"{path.name}: {name}() raises {said_by(problem)}") from problem
+
+
+def check_tensors(target: ModelFile, model: torch.nn.Module) -> None:
+    """Raise Unusable when an example input or a parameter holds no data that could be judged."""
+    flat = pytree.tree_leaves((target.args, target.kwargs))
+    named = [(f"example input {k}", leaf) for k, leaf in enumerate(flat)]
+    named += [(f"parameter {name!r}", p) for name, p in model.named_parameters()]
+    named += [(f"buffer {name!r}", b) for name, b in model.named_buffers()]
+    for what, tensor in named:
+        if isinstance(tensor, UninitializedTensorMixin) or not isinstance(tensor, torch.Tensor):
+            continue
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            kind = type(tensor).__name__
+            raise Unusable(f"{target.path.name}: {what} is a {kind}; only plain tensors can be judged")
+        if tensor.device.type == "meta":
+            raise Unusable(f"{target.path.name}: {what} is a meta tensor and has no data; give it real data")
+        if tensor.layout != torch.strided and what.startswith("example"):
+            layout = str(tensor.layout).removeprefix("torch.")
+            raise Unusable(f"{target.path.name}: {what} is {layout}; only strided tensors can be judged")
 
 
 def run_eager(target: ModelFile, model: torch.nn.Module) -> Any:
@@ -155,11 +191,12 @@ def run_eager(target: ModelFile, model: torch.nn.Module) -> Any:
         with torch.no_grad():
             return model(*args, **kwargs)
     except SystemExit as problem:
-        raise Unusable(f"{target.path.name}: the model calls sys.exit({problem.code}); remove that") from None
-    except Exception as problem:
+        code = _code(problem)
+        raise Unusable(f"{target.path.name}: the model calls sys.exit({code}); remove that") from None
+    except BaseException as problem:
         raise Unusable(
             f"{target.path.name}: the model raises on its own example inputs, without any compiler: "
-            f"{_one_line(problem)}"
+            f"{said_by(problem)}"
         ) from problem
 
 
@@ -172,7 +209,7 @@ def export(target: ModelFile, model: torch.nn.Module) -> torch.export.ExportedPr
             )
     except Exception as problem:
         raise Unusable(
-            f"{target.path.name} cannot be exported: {_one_line(problem)}; make torch.export.export() work "
+            f"{target.path.name} cannot be exported: {said_by(problem)}; make torch.export.export() work "
             "on the model, its example inputs and its dynamic shapes first"
         ) from problem
 
