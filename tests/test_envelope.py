@@ -71,7 +71,22 @@ TIES = torch.tensor([1.0, 2.0, 2.0, 0.0, 2.0])
 HALVES = torch.tensor([1.3, 2.7]).half()
 ON_THE_EDGE = torch.tensor([2.0 * torch.pi / 7, 1.0, 0.5])
 
+HUGE = torch.tensor([[1e30, 1e30, 1e30]])
+RAMP = torch.arange(60.0)
+
 FORGIVEN = {
+    "overflow while a product is formed": (lambda x: x.prod(), [RAMP], lambda e: torch.tensor(NAN)),
+    "overflow while a variance is formed": (
+        lambda x: torch.nn.functional.layer_norm(x, (3,)),
+        [HUGE],
+        lambda e: torch.zeros(1, 3),
+    ),
+    "a remainder without a significant digit": (lambda x: x % 1.5, [HUGE], lambda e: e + 0.7),
+    "a composite function at infinity": (
+        torch.nn.functional.mish,
+        [torch.tensor([-INF, 1.0])],
+        lambda e: torch.tensor([0.0, e[1].item()]),
+    ),
     "rounding of a sum that cancels": (lambda x: x.sum(), [CANCEL], off(8.0)),
     "rounding of large squares": (lambda x: (x + 1e4).square() - 1e8, [gaussian(5)], off(8.0)),
     "a chaotic map": (logistic, [torch.tensor([0.3, 0.4])], off(0.3)),

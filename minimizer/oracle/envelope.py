@@ -15,12 +15,16 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from minimizer.oracle.compare import Mismatch, allowed, error, plain, value_mismatch
+from minimizer.oracle.compare import Mismatch, allowed, error, plain, value_mismatch, wide
 from minimizer.oracle.freedoms import (
     COMPOSITE,
+    DIGITS,
     EXACT,
     HUGE,
+    LARGEST_QUOTIENT,
+    PRODUCTS,
     RANDOM,
+    REMAINDERS,
     ROUNDED_ONCE,
     TIES,
     UNINITIALISED,
@@ -70,6 +74,7 @@ class Free(torch.fx.Interpreter):
     def __init__(self, gm: torch.fx.GraphModule, seed: int, noise: float, *, promote: bool) -> None:
         super().__init__(gm)
         self.random = torch.Generator().manual_seed(seed)
+        self.seed = seed
         self.noise = noise
         self.promote = promote
         self.state: dict[str, Any] = {}
@@ -143,7 +148,7 @@ class Free(torch.fx.Interpreter):
                 lambda v: self._shake(v, inputs[id(v)], 0.5) if id(v) in inputs else v, (args, kwargs)
             )
         undefined = self._undefined(name, args) if noisy else None
-        strained = noisy and not exact and name not in ROUNDED_ONCE | WELL_DEFINED and self._strained(args)
+        strained = noisy and self._may_overflow(name, args, exact)
         if noisy and name in TIES:
             out = self._shuffled(name, target, args, kwargs)
         else:
@@ -155,6 +160,17 @@ class Free(torch.fx.Interpreter):
         if noisy and not exact:
             out = self._shake_outputs(out, node, mutates)
         return self._overflowing(name, args, out) if strained else out
+
+    def _may_overflow(self, name: str, args: Any, exact: bool) -> bool:
+        """Whether what the operation does on its way, in one order or another, may overflow or cancel out."""
+        if name in PRODUCTS:
+            sizes = wide(args[0]).abs().to(torch.float64)
+            digits = torch.log10(torch.where((sizes > 0) & torch.isfinite(sizes), sizes, 1.0))
+            return bool(max(digits.clamp(min=0).sum(), -digits.clamp(max=0).sum()) > DIGITS)
+        if name in REMAINDERS:
+            dividend, divisor = (torch.as_tensor(a).to(torch.float64) for a in args[:2])
+            return bool(((dividend / divisor).abs() > LARGEST_QUOTIENT).any())
+        return not exact and name not in ROUNDED_ONCE | WELL_DEFINED and self._strained(args)
 
     def _strained(self, args: Any) -> bool:
         """Whether an operand is not finite, or so large that its square would overflow."""
@@ -193,9 +209,9 @@ class Free(torch.fx.Interpreter):
 
     def _garbage(self, out: torch.Tensor) -> torch.Tensor:
         if out.is_floating_point() or out.is_complex():
+            # NaN in every other run: what is free is then free in every element, not by luck.
             draw = torch.randn(out.shape, generator=self.random, dtype=torch.float64) * 1e3
-            missing = torch.rand(out.shape, generator=self.random) < 0.5
-            return out.copy_(torch.where(missing, float("nan"), draw).to(out.dtype))
+            return out.copy_(draw.to(out.dtype)) if self.seed % 2 else out.fill_(float("nan"))
         draw = torch.randint(0, 2 if out.dtype == torch.bool else 120, out.shape, generator=self.random)
         return out.copy_(draw.to(out.dtype))
 

@@ -18,8 +18,9 @@ from torch.utils import _pytree as pytree
 
 from minimizer.build import clone_exact
 from minimizer.oracle import stages
-from minimizer.oracle.compare import Mismatch, compare
+from minimizer.oracle.compare import TOLERANCES, Mismatch, compare
 from minimizer.oracle.envelope import Envelope, Free
+from minimizer.oracle.freedoms import HUGE
 from minimizer.oracle.verdict import SEVERITY, Failure, Verdict
 from minimizer.sandbox.worker import note, printed, printed_since
 
@@ -289,9 +290,10 @@ def _runtime_failure(compiled: Outcome) -> Failure:
 
 
 def _has_special_values(flat: Sequence[Any]) -> bool:
-    """Whether some input holds NaN or infinity."""
+    """Whether some input holds NaN, infinity, or numbers so large that their squares overflow."""
     floats = (t for t in _tensors(flat) if t.is_floating_point() or t.is_complex())
-    return any(not bool(torch.isfinite(t).all()) for t in floats)
+    limit = HUGE["float32"]
+    return any(not bool((t.abs() <= limit).all()) for t in floats if t.dtype in TOLERANCES)
 
 
 def _state(model: torch.nn.Module) -> dict[str, torch.Tensor]:

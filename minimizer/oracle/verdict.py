@@ -95,7 +95,7 @@ class Verdict:
 
     `status` is ``pass``, ``fail``, ``invalid`` or ``misuse``; `reason` says why a case is invalid or which
     promise was broken; `error_ratio` is the worst error over the allowed one (1.0 = at the limit); `special`
-    tells that the inputs themselves hold NaN or infinity.
+    tells that the inputs themselves hold NaN, infinity or numbers too large to be squared.
     """
 
     status: str

@@ -12,6 +12,9 @@ from minimizer.reduce.cut import GETITEM, Observations, finish
 from minimizer.reduce.proposals import Proposals
 from minimizer.reduce.size import scalar_cost
 
+SMALLEST = 0.01
+"""A float constant below this is taken for an epsilon and left alone."""
+
 
 def plain_arguments(case: Case, observed: Observations) -> Proposals:
     """Leave keyword and trailing arguments out; make numbers 0, 1 or 2 and switches off."""
@@ -57,5 +60,6 @@ def _plainer(arg: Any) -> Iterator[Any]:
     elif isinstance(arg, int) and not isinstance(arg, (bool, Sym)):
         options = (0, 1, 2) if abs(arg) > 2 else ()
     elif isinstance(arg, float):
-        options = (0.0, 1.0) if arg not in (0.0, 1.0) else ()
+        # Never to zero, nor a small number: without its epsilon a program divides by nothing, and fails anew.
+        options = (1.0,) if abs(arg) != 1.0 and abs(arg) >= SMALLEST else ()
     yield from (new for new in options if scalar_cost(new) < scalar_cost(arg))

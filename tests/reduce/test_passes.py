@@ -184,7 +184,7 @@ def test_arguments_become_few_and_plain() -> None:
     result = one_pass(
         "drop-arguments", b.case(call), b.observed(), lambda c: len(c.program.nodes[0].args) == 5
     )
-    assert result.program.nodes[0].args == (x, 0.0, 0, False, None)
+    assert result.program.nodes[0].args == (x, 1.0, 0, False, None)
     assert result.program.nodes[0].kwargs == ()
     kept = one_pass(
         "drop-arguments",
@@ -192,7 +192,7 @@ def test_arguments_become_few_and_plain() -> None:
         b.observed(),
         lambda c: len(c.program.nodes[0].args) >= 3 and 7 in c.program.nodes[0].args,
     )
-    assert kept.program.nodes[0].args == (x, 0.0, 7)
+    assert kept.program.nodes[0].args == (x, 1.0, 7)
 
 
 def branches() -> tuple[Builder, Case]:
