@@ -82,6 +82,11 @@ FORGIVEN = {
         lambda e: torch.zeros(1, 3),
     ),
     "a remainder without a significant digit": (lambda x: x % 1.5, [HUGE], lambda e: e + 0.7),
+    "a position that is rounded": (
+        lambda x: torch.nn.functional.interpolate(x, scale_factor=1.5, mode="bilinear"),
+        [gaussian(1, 1, 4, 40)],
+        off(2e-5),
+    ),
     "a composite function at infinity": (
         torch.nn.functional.mish,
         [torch.tensor([-INF, 1.0])],

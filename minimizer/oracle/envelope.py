@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from minimizer.oracle.compare import Mismatch, allowed, error, plain, value_mismatch, wide
 from minimizer.oracle.freedoms import (
     COMPOSITE,
+    COORDINATES,
     DIGITS,
     EXACT,
     HUGE,
@@ -59,7 +60,7 @@ def _name(target: Any) -> str:
     return getattr(target, "__name__", str(target))
 
 
-def _epsilon(dtype: torch.dtype) -> float:
+def epsilon(dtype: torch.dtype) -> float:
     real = {torch.complex64: torch.float32, torch.complex128: torch.float64, torch.complex32: torch.float16}
     return torch.finfo(real.get(dtype, dtype)).eps
 
@@ -116,7 +117,7 @@ class Free(torch.fx.Interpreter):
         if not (dtype.is_floating_point or dtype.is_complex):
             return value
         draw = torch.rand(value.shape, generator=self.random, dtype=torch.float64) * 2 - 1
-        return (value * (1 + draw * (ulps * self.noise * _epsilon(dtype)))).to(value.dtype)
+        return (value * (1 + draw * (ulps * self.noise * epsilon(dtype)))).to(value.dtype)
 
     def _dtypes(self, nodes: Sequence[Any]) -> list[torch.dtype]:
         values = (n.meta.get("val") for n in nodes if isinstance(n, torch.fx.Node))
@@ -157,9 +158,21 @@ class Free(torch.fx.Interpreter):
             return self._garbage(out)
         if undefined is not None and isinstance(out, torch.Tensor):
             return torch.where(undefined.expand(out.shape), self._garbage(torch.empty_like(out)), out)
-        if noisy and not exact:
+        if noisy and any(word in name for word in COORDINATES) and isinstance(out, torch.Tensor):
+            out = self._moved(out, args[0])
+        elif noisy and not exact:
             out = self._shake_outputs(out, node, mutates)
         return self._overflowing(name, args, out) if strained else out
+
+    def _moved(self, out: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        """The result as if positions had been rounded: off by the largest difference times their rounding."""
+        if not source.numel() or not out.numel() or not out.is_floating_point():
+            return out
+        value = self.node.meta["val"]
+        longest = max(float(size) for size in (*out.shape, *source.shape))
+        step = 4 * ULPS * epsilon(value.dtype) * longest * float(source.max() - source.min())
+        draw = torch.rand(out.shape, generator=self.random, dtype=torch.float64) * 2 - 1
+        return (out + draw * step).to(out.dtype)
 
     def _may_overflow(self, name: str, args: Any, exact: bool) -> bool:
         """Whether what the operation does on its way, in one order or another, may overflow or cancel out."""

@@ -87,3 +87,7 @@ REMAINDERS = frozenset("remainder remainder_ fmod fmod_".split())
 LARGEST_QUOTIENT = 2.0**22
 """Beyond this a remainder that is computed from the rounded quotient has no digit right, and one that is
 computed exactly has: both are in use."""
+
+COORDINATES = ("upsample", "interpolate", "grid_sample", "affine_grid")
+"""Names of operators that compute positions on the way: a position is rounded in proportion to its size, and
+moves the result in proportion to the difference of neighbouring elements."""
