@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from minimizer.sandbox import Died, Sandbox, TimedOut
+from minimizer.sandbox.interpreter import run_python
 
 BACKEND = "TORCH_COMPILE_BACKEND"
 
@@ -51,26 +49,7 @@ def run_cold(folder: Path) -> tuple[int | None, str]:
     """Run ``repro.py`` alone in a new interpreter; exit status (None = killed at `TIMEOUT`) and output."""
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", BACKEND)}
     with _alone(folder) as alone:
-        process = subprocess.Popen(
-            [sys.executable, "repro.py"],
-            cwd=alone,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
-        try:
-            output, _ = process.communicate(timeout=TIMEOUT)
-            return process.returncode, output
-        except BaseException as problem:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-            if isinstance(problem, subprocess.TimeoutExpired):
-                return None, output
-            raise
+        return run_python("repro.py", Path(alone), TIMEOUT, environment)
 
 
 def run_warm(folder: Path, sandbox: Sandbox, backend: str) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import subprocess
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._inductor.cpp_builder import get_compiler_version_info, get_cpp_compiler
 from torch.utils import _pytree as pytree
 
 from minimizer.build import Store, describe, make_tensor
@@ -93,6 +94,7 @@ def _prepare(request: TargetRequest) -> tuple[model_file.ModelFile, torch.nn.Mod
     target = model_file.load(Path(request.path), model=request.model, inputs=request.inputs)
     model = target.get_model()
     model_file.check_tensors(target, model)
+    model_file.initialise(target, model)
     _subject = FileSubject(target, model, Store(request.store))
     _subject.load_state()
     wrong = problem_of(dict(request.config))
@@ -111,15 +113,13 @@ def reopen_target(request: TargetRequest, stateful: bool) -> None:
 
 def versions() -> tuple[tuple[str, str], ...]:
     """What everything here ran with. Nothing that names the machine or its user."""
-    gcc = subprocess.run(
-        [os.environ.get("CXX", "g++"), "--version"], capture_output=True, text=True, check=False
-    )
+    said = re.search(r"(?:gcc|clang) version [\d.]+", get_compiler_version_info(get_cpp_compiler()))
     return (
         ("torch", str(torch.__version__)),
         ("python", platform.python_version()),
-        ("compiler", gcc.stdout.splitlines()[0] if gcc.stdout else "unknown"),
+        ("compiler", said[0] if said else "unknown"),
         ("cpu", torch.backends.cpu.get_cpu_capability()),
-        ("os", platform.platform()),
+        ("os", " ".join([platform.system(), platform.machine(), *platform.libc_ver()])),
     )
 
 

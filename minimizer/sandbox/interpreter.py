@@ -1,0 +1,39 @@
+"""A script in a new interpreter, as a person would run it: nothing warm, nothing shared."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def run_python(
+    script: str, folder: Path, timeout: float, environment: Mapping[str, str] | None = None
+) -> tuple[int | None, str]:
+    """Run a script of a folder in that folder; exit status (None = killed at `timeout`) and output.
+
+    The process group dies with it, whatever it started, also when the caller is interrupted.
+    """
+    process = subprocess.Popen(
+        [sys.executable, script],
+        cwd=folder,
+        env=None if environment is None else dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=timeout)
+        return process.returncode, output
+    except BaseException as problem:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        if isinstance(problem, subprocess.TimeoutExpired):
+            return None, output
+        raise
