@@ -13,6 +13,7 @@ from minimizer.targets.model_file import (  # noqa: E402
     check_tensors,
     dim_names,
     export,
+    initialise,
     load,
     run_eager,
     siblings,
@@ -303,3 +304,14 @@ def test_every_default_is_a_legal_option():
     defaults = {key: value for key, value in config.get_config_copy().items() if value is not None}
     assert problem_of(defaults) == ""
     assert problem_of({"freezing": 1, "cpp.simdlen": None}) == ""
+
+
+def test_lazy_modules_see_the_examples_once(write):
+    target = load(
+        write("import torch\nmodel = torch.nn.LazyLinear(2)\nexample_inputs = (torch.zeros(4, 3),)")
+    )
+    model = target.get_model()
+    initialise(target, model)
+    assert model.weight.shape == (2, 3)
+    initialise(target, model)
+    assert export(target, model).module()(*target.args).shape == (4, 2)

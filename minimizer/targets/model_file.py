@@ -184,6 +184,13 @@ def check_tensors(target: ModelFile, model: torch.nn.Module) -> None:
             raise Unusable(f"{target.path.name}: {what} is {layout}; only strided tensors can be judged")
 
 
+def initialise(target: ModelFile, model: torch.nn.Module) -> None:
+    """Let a model that has lazy modules see its example inputs once. Raises Unusable as `run_eager` does."""
+    if any(isinstance(p, UninitializedTensorMixin) for p in [*model.parameters(), *model.buffers()]):
+        seed_everything()
+        run_eager(target, model)
+
+
 def run_eager(target: ModelFile, model: torch.nn.Module) -> Any:
     """Call the model on copies of its example inputs. Raises Unusable when eager itself raises."""
     args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.clone(), (target.args, target.kwargs))
