@@ -18,17 +18,19 @@ from minimizer.console import Console, one_line, open_streams
 from minimizer.folder import FolderError, RunFolder
 from minimizer.handing import keep_best
 from minimizer.oracle.requests import PRELOAD
-from minimizer.reduce.passes import PASSES
 from minimizer.run import INTERRUPTED, UNUSABLE, Options, Run, Unusable
 from minimizer.sandbox import Sandbox
-
-VERBS = ("passes",)
+from minimizer.verbs import VERBS
 
 EPILOG = """\
 exit status: 0 nothing failed, 1 a failure was found and its repro written, 2 the command or target
 is unusable, 3 misuse, 130 interrupted (the best so far is kept; go on with --resume)
 
 example: aoti-minimize model.py --budget 600 --out model-repro
+
+other verbs: aoti-minimize doctor       does everything work here?
+             aoti-minimize replay DIR   judge the stored case of a run again
+             aoti-minimize passes       list the reduction passes
 """
 
 
@@ -99,11 +101,9 @@ def _count(text: str) -> int:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; the exit status."""
-    if list(argv[:1]) == ["passes"]:
-        for p in PASSES:
-            print(f"{p.name:<16} {p.summary}")
-        return 0
     try:
+        if argv and argv[0] in VERBS:  # a file of that name is ./doctor
+            return VERBS[argv[0]](argv[1:], Console())
         return _run(parser().parse_args(argv), argv)
     except (Unusable, FolderError) as problem:
         print(f"aoti-minimize: {one_line(str(problem))}", file=sys.stderr)

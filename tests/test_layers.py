@@ -16,7 +16,8 @@ FLOORS = [
     ["capture", "fuzz", "blame", "wording"],
     ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
-    ["run", "handing"],
+    ["run", "handing", "doctor"],
+    ["verbs"],
     ["cli"],
 ]
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}

@@ -123,6 +123,11 @@ def versions() -> tuple[tuple[str, str], ...]:
     )
 
 
+def cuda_is_available() -> bool:
+    """Whether torch sees a CUDA device. Initialises CUDA in this worker."""
+    return torch.cuda.is_available()
+
+
 def _clones(flat: Sequence[Any]) -> list[Any]:
     return [leaf.clone() if isinstance(leaf, torch.Tensor) else leaf for leaf in flat]
 
