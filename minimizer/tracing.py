@@ -15,12 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import sympy
 import torch
 from torch.utils import _pytree as pytree
-from torch.utils._sympy.printers import PythonPrinter
 
-from minimizer.build import Store, dtype_name
+from minimizer.build import Store
+from minimizer.exported_sizes import meta_of, symbol_names, symbols_of
 from minimizer.program import (
     CHECK,
     Device,
@@ -31,16 +30,14 @@ from minimizer.program import (
     Ref,
     State,
     Sym,
-    Symbol,
     TensorMeta,
     Torch,
     Tree,
     prune,
     rename,
 )
-from minimizer.symbolic import free_symbols, linear
+from minimizer.symbolic import free_symbols
 
-_INT_OO = 2**40
 _RESERVED = """
 torch self state operator math Dim s Model max min abs int float round complex slice
 """.split()
@@ -53,48 +50,6 @@ _NAMESPACES = {"builtins": "", "_operator": "operator.", "math": "math.", "opera
 
 class Untranslatable(Exception):
     """The exported program holds something that a `Program` cannot express."""
-
-
-def _python(expr: Any) -> str:
-    text = PythonPrinter().doprint(expr).strip()
-    while text.startswith("(") and text.endswith(")") and _balanced(text[1:-1]):
-        text = text[1:-1]
-    return text
-
-
-def _balanced(text: str) -> bool:
-    depth = 0
-    for character in text:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            return False
-    return depth == 0
-
-
-def size_of(value: Any) -> int | str:
-    """A size as an integer or an expression over symbols."""
-    if isinstance(value, torch.SymInt):
-        expr = value.node.expr
-        return int(expr) if expr.is_number else _python(expr)
-    return int(value)
-
-
-def meta_of(value: Any) -> Any:
-    """What a `Program` records of a node's fake value."""
-    if isinstance(value, torch.Tensor):
-        stride = value.stride() if value.layout == torch.strided else ()
-        return TensorMeta(
-            dtype=dtype_name(value.dtype),
-            shape=tuple(size_of(size) for size in value.shape),
-            stride=tuple(size_of(step) for step in stride),
-            device=str(value.device),
-        )
-    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
-        expr = value.node.expr
-        return None if expr.is_number else Sym(_python(expr))
-    if isinstance(value, (tuple, list)):
-        return tuple(meta_of(item) for item in value)
-    return None
 
 
 def _where(node: torch.fx.Node) -> str:
@@ -386,33 +341,6 @@ def _nested(spec: pytree.TreeSpec, leaves: Sequence[Any], plain: Callable[[Any],
         return _THEIRS
 
 
-def ranges(ep: torch.export.ExportedProgram) -> dict[str, tuple[int, int | None]]:
-    """The inclusive range of each symbol; None = unbounded."""
-    found = {}
-    for symbol, bounds in ep.range_constraints.items():
-        low, high = bounds.lower, bounds.upper
-        finite = isinstance(high, sympy.Integer) and int(high) <= _INT_OO
-        found[str(symbol)] = (
-            max(0, int(low)) if isinstance(low, sympy.Integer) else 0,
-            int(high) if finite else None,
-        )
-    return found
-
-
-def _hints(inputs: Sequence[Input], examples: Sequence[Any]) -> dict[str, int]:
-    tensors = [item for item in examples if isinstance(item, torch.Tensor)]
-    alone: dict[str, int] = {}
-    solved: dict[str, int] = {}
-    for i, tensor in zip(inputs, tensors):
-        for size, actual in zip(i.meta.shape, tensor.shape):
-            form = linear(size) if isinstance(size, str) else None
-            if form is not None:
-                name, factor, offset = form
-                into = alone if size == name else solved
-                into.setdefault(name, (int(actual) - offset) // factor)
-    return solved | alone
-
-
 def program_from_export(
     ep: torch.export.ExportedProgram, store: Store, names: Mapping[str, str] | None = None
 ) -> Program:
@@ -439,12 +367,12 @@ def program_from_export(
         nodes=tuple(translation.nodes),
         output=output,
         state=tuple(translation.state),
-        symbols=_symbols(translation.inputs, ep),
+        symbols=symbols_of(translation.inputs, ep),
         args=None if flat else tuple(args),
         kwargs=tuple(zip(kwargs.keys, kwargs.items)) if isinstance(kwargs, Tree) and not flat else (),
         graphs=tuple(translation.graphs.items()),
     )
-    fresh = _symbol_names(program, names or {}, translation.taken)
+    fresh = symbol_names(program, names or {}, translation.taken)
     return _drop_dead(rename(program, {}, fresh))
 
 
@@ -456,32 +384,7 @@ def skeleton(ep: torch.export.ExportedProgram) -> Program:
         for n in ep.graph.nodes
         if n.op == "placeholder" and n.name in names and isinstance(n.meta.get("val"), torch.Tensor)
     ]
-    return Program(tuple(tensors), (), (), symbols=_symbols(tensors, ep))
-
-
-def _symbols(inputs: Sequence[Input], ep: torch.export.ExportedProgram) -> tuple[Symbol, ...]:
-    args, kwargs = ep.example_inputs or ((), {})
-    hints = _hints(inputs, pytree.tree_leaves((args, kwargs)))
-    bounds = ranges(ep)
-    used = frozenset().union(*(i.meta.symbols for i in inputs), frozenset())
-    found = []
-    for name in sorted(used):
-        low, high = bounds.get(name, (0, None))
-        found.append(Symbol(name, low, high, hints.get(name, max(2, low))))
-    return tuple(found)
-
-
-def _symbol_names(program: Program, names: Mapping[str, str], taken: set[str]) -> dict[str, int | str]:
-    """Readable names for symbols, clear of every other name in the source."""
-    fresh: dict[str, int | str] = {}
-    used = set(taken)
-    for k, symbol in enumerate(program.symbols):
-        wanted = names.get(symbol.name, f"s{k}")
-        while wanted in used or keyword.iskeyword(wanted):
-            wanted += "_"
-        used.add(wanted)
-        fresh[symbol.name] = wanted
-    return fresh
+    return Program(tuple(tensors), (), (), symbols=symbols_of(tensors, ep))
 
 
 def _drop_dead(program: Program) -> Program:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = [
     ["strategies"],
     ["symbolic", "layout", "fold", "program", "source", "case", "console", "growth", "region", "roles"],
-    ["sandbox", "contract", "tensors", "build", "interpret", "tensor_code", "tracing", "reduce"],
+    ["sandbox", "contract", "tensors", "build", "interpret", "tensor_code", "exported_sizes", "tracing", "reduce"],
     ["targets", "folder"],
     ["oracle"],
     ["capture", "fuzz", "blame", "wording"],
