@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+import networkx as nx
+
 from minimizer.case import Case
 from minimizer.program import Node, Program, TensorMeta
 from minimizer.reduce.cut import GETITEM, Observations, keep, rewire, slice_outputs, units
@@ -187,14 +189,8 @@ def _node(program: Program, name: str) -> Node | None:
 
 def _ancestors_alike(program: Program, name: str) -> tuple[str, ...]:
     """The values that `name` was computed from and that look like it, in order of definition."""
-    nodes = {n.name: n for n in program.nodes}
-    found: set[str] = set()
-    queue = [name]
-    while queue:
-        node = nodes.get(queue.pop())
-        fresh = set(node.inputs) - found if node else set()
-        found |= fresh
-        queue += fresh
+    flow = nx.DiGraph((source, n.name) for n in program.nodes for source in n.inputs)
+    found = nx.ancestors(flow, name) if name in flow else set()
     metas = {record.name: record.meta for record in named(program)}
     order = [i.name for i in program.inputs] + [n.name for n in program.nodes]
     return tuple(x for x in order if x in found and alike(metas[x], metas[name]))
