@@ -128,10 +128,16 @@ def _spaced(expression: str) -> str:
 
 def callee(node: Node) -> str:
     """The source text of the function that a node calls."""
-    target = _PUBLIC_HIGHER_ORDER.get(node.target, node.target)
+    target = node.target if _loop_operands(node) else _PUBLIC_HIGHER_ORDER.get(node.target, node.target)
     if not is_identifier(target):
         raise ValueError(f"cannot be printed: operator {target!r}")
     return target if target.startswith(("torch.", "operator.", "math.")) else f"torch.ops.{target}"
+
+
+def _loop_operands(node: Node) -> Arg:
+    """What a loop reads and does not carry; the operator takes it, the public function does not."""
+    loop = node.target == "higher_order.while_loop" and len(node.args) == 4
+    return node.args[3] if loop else ()
 
 
 def call_text(node: Node, names: Mapping[str, str]) -> str:
@@ -153,6 +159,8 @@ def call_text(node: Node, names: Mapping[str, str]) -> str:
         return f"{literal(node.args[0], names)}[{', '.join(_index(part, names) for part in index)}]"
     kwargs = [f"{key}={literal(value, names)}" for key, value in node.kwargs if is_identifier(key)]
     args = [literal(arg, names) for arg in node.args]
+    if node.target == "higher_order.while_loop" and not _loop_operands(node):
+        args = args[:3]
     if node.target.startswith("Tensor."):
         return f"{args[0]}.{node.target.removeprefix('Tensor.')}({', '.join(args[1:] + kwargs)})"
     return f"{callee(node)}({', '.join(args + kwargs)})"

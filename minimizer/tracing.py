@@ -59,7 +59,7 @@ def _where(node: torch.fx.Node) -> str:
     )
     if not frames:
         return ""
-    own = [frame for frame in frames if not frame[0].startswith(_TORCH)]
+    own = [frame for frame in frames if not frame[0].startswith((_TORCH, "<"))]
     file, line, code = (own or frames)[-1]
     return f"{Path(file).name}:{line} {code.strip()}"
 
@@ -232,8 +232,10 @@ class _Translation:
         def argument(value: Any) -> Any:
             if isinstance(value, torch.fx.Node) and isinstance(self.names[value], torch.fx.GraphModule):
                 return self.body(str(value.target), self.names[value])
-            if isinstance(value, (tuple, list)):
-                return type(value)(argument(item) for item in value)
+            if isinstance(value, tuple):
+                return tuple(argument(item) for item in value)
+            if isinstance(value, list):  # torch.fx has a list type of its own
+                return [argument(item) for item in value]
             return self.arg(value)
 
         args = tuple(argument(item) for item in node.args)

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
+from torch._higher_order_ops.map import map as over_rows
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
 
 torch.manual_seed(0)
@@ -107,6 +110,28 @@ def branches(self, x):
     return torch.cond(x.sum() > 0, lambda x: x.sin() + 1, lambda x: (x - 1).cos(), (x,))
 
 
+def loop(self, x):
+    def more(i, y):
+        return i < 3
+
+    return while_loop(more, lambda i, y: (i + 1, y.relu() - 0.5), (torch.zeros((), dtype=torch.int64), x))
+
+
+def loop_over_operands(self, x, y):
+    def more(i, z):
+        return i < 3
+
+    return while_loop(more, lambda i, z: (i + 1, z * y - 0.5), (torch.zeros((), dtype=torch.int64), x))
+
+
+def rows(self, x, y):
+    return over_rows(lambda row, other: row.relu() + other, x, y)
+
+
+def running(self, x):
+    return scan(lambda sum_, row: (sum_ + row.relu(), sum_ * 1.0), torch.zeros_like(x[0]), x)
+
+
 def item(self, x):
     n = x.max().item()
     torch._check(n >= 2)
@@ -197,6 +222,10 @@ SAMPLES = {
         dynamic={"x": {0: N}},
         others=((-torch.ones(7),), (torch.ones(3),)),
     ),
+    "loop": Sample(function(loop), (torch.randn(4),), others=((torch.randn(4),),)),
+    "loop over operands": Sample(function(loop_over_operands), (torch.randn(4), torch.randn(4))),
+    "map": Sample(function(rows), (torch.randn(4, 3), torch.randn(3))),
+    "scan": Sample(function(running), (torch.randn(4, 3),)),
     "item": Sample(function(item), (torch.tensor([3, 9, 4]),), others=((torch.tensor([3, 2, 1]),),)),
     "nonzero": Sample(
         function(nonzero), (torch.tensor([0.0, 1.0, 2.0]),), others=((torch.tensor([0.0, 0.0, 2.0]),),)

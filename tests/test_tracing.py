@@ -1,6 +1,7 @@
 """Exported models become programs, programs become source, and the source is the same model again."""
 
 import copy
+import pickle
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -99,6 +100,12 @@ def test_programs_are_well_formed(traced):
     assert missing_symbols(program) == frozenset()
     assert from_json(to_json(program)) == program
     assert prune(program).nodes == program.nodes
+
+
+def test_a_program_is_plain_data(traced):
+    """The main process, which never imports torch, reads it."""
+    *_, program, _ = traced
+    assert b"ctorch" not in pickle.dumps(program, protocol=0)
 
 
 def test_interpreting_computes_the_same(traced):
