@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from minimizer.targets.model_file import (  # noqa: E402
     MODULE,
     Unusable,
+    check_containers,
     check_tensors,
     dim_names,
     export,
@@ -315,3 +316,42 @@ def test_lazy_modules_see_the_examples_once(write):
     assert model.weight.shape == (2, 3)
     initialise(target, model)
     assert export(target, model).module()(*target.args).shape == (4, 2)
+
+
+OWN = """
+from dataclasses import dataclass
+from collections import namedtuple
+import torch
+from torch.utils import _pytree
+
+@dataclass
+class Data:
+    x: torch.Tensor
+
+Tuple = namedtuple("Tuple", "x")
+
+class Model(torch.nn.Module):
+    def forward(self, given):
+        return given.x + 1
+
+model = Model()
+"""
+
+
+def exported(path):
+    target = load(path)
+    return target, export(target, target.get_model())
+
+
+@pytest.mark.parametrize("call", ["Data", "Tuple"])
+def test_containers_that_have_no_name(write, call):
+    register = "torch.export.register_dataclass(Data)\n" if call == "Data" else ""
+    text = f"{OWN}{register}example_inputs = ({call}(torch.zeros(2)),)\n"
+    with pytest.raises(Unusable, match="a container that no package can store.*serializ"):
+        check_containers(*exported(write(text)))
+
+
+def test_containers_that_can_be_stored(write):
+    text = OWN + "torch.export.register_dataclass(Data, serialized_type_name='tests.Data')\n"
+    check_containers(*exported(write(text + "example_inputs = (Data(torch.zeros(2)),)\n")))
+    check_containers(*exported(write(LINEAR)))

@@ -59,6 +59,7 @@ def open_target(request: TargetRequest) -> TargetInfo:
     _session.notice_state(_clones(_subject.flat))
     note("export")
     ep = _session.ep
+    model_file.check_containers(target, ep)
     store = Store(request.store)
     tensors = [leaf for leaf in _subject.flat if isinstance(leaf, torch.Tensor)]
     untranslatable = ""

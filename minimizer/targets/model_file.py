@@ -221,6 +221,19 @@ def export(target: ModelFile, model: torch.nn.Module) -> torch.export.ExportedPr
         ) from problem
 
 
+def check_containers(target: ModelFile, ep: torch.export.ExportedProgram) -> None:
+    """Raise Unusable when a container type of the person's own has no name under which it can be stored."""
+    for spec in (ep.call_spec.in_spec, ep.call_spec.out_spec):
+        try:
+            pytree.treespec_dumps(spec)
+        except NotImplementedError as problem:
+            if "torch.return_types" not in str(problem):  # those are torch's own to store
+                raise Unusable(
+                    f"{target.path.name}: the model takes or returns a container that no package can store: "
+                    f"{one_line(str(problem))}"
+                ) from None
+
+
 def siblings(target: ModelFile) -> tuple[str, ...]:
     """The target's own Python files: itself and what it imports from its folder."""
     folder = target.path.parent.resolve()
