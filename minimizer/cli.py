@@ -17,8 +17,9 @@ from minimizer import __version__
 from minimizer.console import Console, one_line, open_streams
 from minimizer.folder import FolderError, RunFolder
 from minimizer.handing import keep_best
+from minimizer.options import INTERRUPTED, UNUSABLE, Options, Unusable
 from minimizer.oracle.requests import PRELOAD
-from minimizer.run import INTERRUPTED, UNUSABLE, Options, Run, Unusable
+from minimizer.run import Run
 from minimizer.sandbox import Sandbox
 from minimizer.verbs import VERBS
 

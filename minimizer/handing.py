@@ -18,6 +18,7 @@ from minimizer.handover.repro import INPUTS_FILE, repro_source
 from minimizer.handover.whole import whole_source
 from minimizer.narrow import LEVELS, Narrowed
 from minimizer.neighbour import difference, nearest
+from minimizer.options import FAILURE
 from minimizer.oracle.requests import TASKS
 from minimizer.oracle.verdict import Failure
 from minimizer.sandbox import TaskError, WorkerLost
@@ -36,8 +37,6 @@ VERIFY_RUNS = 2
 
 HANG_TIMEOUT = 45
 """Seconds after which a repro calls a compilation or a call one that does not end."""
-
-FAILURE = 1
 
 FILES = "repro_files"
 MAIN = "repro_target"

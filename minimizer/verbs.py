@@ -9,10 +9,10 @@ from pathlib import Path
 from minimizer.case import case_from_json
 from minimizer.console import Console
 from minimizer.doctor import examine
+from minimizer.options import FAILURE, NONE, UNUSABLE, Unusable
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import PRELOAD
 from minimizer.reduce.passes import PASSES
-from minimizer.run import FAILURE, NONE, UNUSABLE, Unusable
 from minimizer.sandbox import Sandbox
 
 REPLAYS = 3

@@ -1,0 +1,67 @@
+"""What a run is asked to do, how its time is shared out, and how it may end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+NONE, FAILURE, UNUSABLE, MISUSE, INTERRUPTED = 0, 1, 2, 3, 130
+"""Exit statuses."""
+
+FUZZ_SHARE = 0.5
+"""Share of the budget after which the search for a failure ends."""
+
+MILD_SHARE = 0.4
+"""Share of the budget after which a lost error is taken as the finding."""
+
+REGION_SHARE = 0.08
+"""Share of the budget that mapping the failing sizes may take."""
+
+REDUCE_SHARE = 0.8
+"""Share of the budget after which nothing new is judged; the rest verifies the repro."""
+
+OPEN_SHARE = 0.5
+"""Share of the budget after which a model file counts as one that does not come to an end."""
+
+COMPILE_SHARE = 0.3
+"""Share of the budget after which a compilation counts as one that does not end."""
+
+
+class Unusable(Exception):
+    """The target or the command cannot be used; the message says in one line what to do."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line asks for. `budget` in seconds."""
+
+    target: Path
+    out: Path
+    budget: float = 300.0
+    seed: int = 0
+    most_inputs: int = 2000
+    resume: bool = False
+    model: str = ""
+    inputs: str = ""
+    check_inputs: str = ""
+    config: tuple[tuple[str, object], ...] = ()
+    command: str = ""
+
+
+@dataclass
+class Clock:
+    """How much of the budget is spent."""
+
+    budget: float
+    start: float = field(default_factory=time.monotonic)
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.start
+
+    def past(self, share: float) -> Callable[[], bool]:
+        """Whether a share of the budget is spent, asked later."""
+        return lambda: self.spent > share * self.budget
