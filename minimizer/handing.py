@@ -16,7 +16,7 @@ from minimizer.handover.record import Certificate
 from minimizer.handover.report import report_markdown
 from minimizer.handover.repro import INPUTS_FILE, repro_source
 from minimizer.handover.whole import whole_source
-from minimizer.narrow import LEVELS, Narrowed
+from minimizer.narrow import Narrowed
 from minimizer.neighbour import difference, nearest
 from minimizer.options import FAILURE
 from minimizer.oracle.requests import TASKS
@@ -142,7 +142,7 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
 
 def _plain(run: Run, case: Case, narrowed: Narrowed) -> Case:
     """The case spelled as a person would write it, as far as it fails alike."""
-    level = LEVELS.get(narrowed.failure.stage, ("full",))[0]
+    level = narrowed.level
     best = case
     candidates = plain_candidates(case.program)
     try:
