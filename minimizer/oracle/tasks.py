@@ -29,7 +29,7 @@ from minimizer.oracle.session import RNG_SEED, Session
 from minimizer.oracle.subjects import FileSubject, ProgramSubject
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox.worker import note
-from minimizer.targets import model_file
+from minimizer.targets import given, model_file
 from minimizer.targets.options import problem_of
 from minimizer.tensor_code import tensor_code
 from minimizer.tracing import Untranslatable, program_from_export, skeleton
@@ -191,58 +191,17 @@ def person_inputs(request: TargetRequest, name: str) -> list[Value] | str:
     """
     assert _subject is not None
     store = Store(request.store)
-    given = getattr(_subject.target.module, name, None)
-    if given is None:
-        path = Path(name)
-        if not path.exists():
-            raise model_file.Unusable(
-                f"--check-inputs {name}: neither a function of {Path(request.path).name} nor a file"
-            )
-        given = _read_tensors(path)
-    if callable(given):
-        given = given()
-    args: tuple[Any, ...] = (given,) if isinstance(given, torch.Tensor) else tuple(given)
-    kwargs = _subject.target.kwargs
-    if (
-        len(args) == 2
-        and isinstance(args[0], tuple)
-        and isinstance(args[1], dict)
-        and len(_subject.target.args) != 2
-    ):
-        args, kwargs = args
-    flat, spec = pytree.tree_flatten((args, kwargs))
-    if spec != _subject.spec:
-        want, got = len(_subject.flat), len(flat)
-        if want != got:
-            return f"the program takes {want} inputs, {got} were given"
-        return "the inputs are nested in another way than the example inputs"
-    for k, (leaf, example) in enumerate(zip(flat, _subject.flat)):
-        if isinstance(leaf, torch.Tensor) != isinstance(example, torch.Tensor):
-            return f"input {k} is a {type(leaf).__name__}, expected a {type(example).__name__}"
-        if not isinstance(leaf, torch.Tensor) and leaf != example:
-            return f"input {k} is {leaf!r}, but {example!r} was baked into the program when it was exported"
+    arguments = given.arguments(_subject.target, name)
+    broken = given.misfit(arguments, _subject.flat, _subject.spec)
+    if broken:
+        return broken
     values = []
-    for k, leaf in enumerate(leaf for leaf in flat if isinstance(leaf, torch.Tensor)):
-        if leaf.device.type == "meta":
-            shape = tuple(leaf.shape)
-            values.append(describe(leaf, Stored("")) if shape else describe(leaf, Stored("")))
-        else:
-            values.append(describe(leaf, Stored(store.put(f"given_{k}", leaf))))
+    for k, leaf in enumerate(
+        leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor)
+    ):
+        stored = "" if leaf.device.type == "meta" else store.put(f"given_{k}", leaf)
+        values.append(describe(leaf, Stored(stored)))
     return values
-
-
-def _read_tensors(path: Path) -> Any:
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return tuple(load_file(path).values())
-        return torch.load(path, weights_only=True)
-    except Exception as problem:
-        raise model_file.Unusable(
-            f"--check-inputs {path.name} cannot be read as tensors: {type(problem).__name__}; "
-            "save them with torch.save(inputs, FILE)"
-        ) from problem
 
 
 def register_operators(files: Sequence[str]) -> None:

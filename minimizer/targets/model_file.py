@@ -155,14 +155,20 @@ def _optional(module: ModuleType, path: Path, function: str, attribute: str) -> 
     return getattr(module, attribute, None)
 
 
-def _call(function: Callable[[], Any], path: Path) -> Any:
-    name = getattr(function, "__name__", "the model")
+def called(function: Callable[[], Any], what: str) -> Any:
+    """The answer of a function of the file. Raises Unusable, in the name of `what`, when there is none."""
     try:
         return function()
     except SystemExit as problem:
-        raise Unusable(f"{path.name}: {name}() calls sys.exit({_code(problem)}); remove that") from None
+        raise Unusable(f"{what} calls sys.exit({_code(problem)}); remove that") from None
     except BaseException as problem:
-        raise Unusable(f"{path.name}: {name}() raises {said_by(problem)}") from problem
+        raise Unusable(f"{what} raises {said_by(problem)}") from problem
+    finally:
+        reopen_output()
+
+
+def _call(function: Callable[[], Any], path: Path) -> Any:
+    return called(function, f"{path.name}: {getattr(function, '__name__', 'the model')}()")
 
 
 def check_tensors(target: ModelFile, model: torch.nn.Module) -> None:
