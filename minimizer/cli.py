@@ -113,6 +113,10 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
     target = Path(arguments.target)
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise Unusable("the current folder does not exist any more; change to another one") from None
     if not target.exists():
         raise Unusable(f"{target} does not exist; give the path of a model file")
     if target.is_dir():
@@ -154,16 +158,23 @@ def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
         except (Unusable, FolderError):
             raise
         except Exception as problem:
-            log = folder.write("internal_error.txt", traceback.format_exc())
-            raise Unusable(
-                f"internal error: {type(problem).__name__}: {problem}; its traceback is in {log}, "
-                f"what was found before it in {folder.path}"
-            ) from problem
+            raise Unusable(_fault(problem, folder)) from problem
         except KeyboardInterrupt:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
             keep_best(run)
             return INTERRUPTED
+
+
+def _fault(problem: Exception, folder: RunFolder) -> str:
+    """A fault of our own, or of the machine, in one line; its traceback goes to the run folder."""
+    first = next(iter(str(problem).splitlines()), "")
+    said = f"internal error: {type(problem).__name__}: {first}"
+    try:
+        log = folder.write("internal_error.txt", traceback.format_exc())
+    except OSError as full:
+        return f"{said}; {folder.path} cannot be written any more: {full.strerror}"
+    return f"{said}; its traceback is in {log}, what was found before it in {folder.path}"
 
 
 def _setting(text: str) -> tuple[str, object]:

@@ -150,3 +150,27 @@ def test_a_fault_of_our_own_is_one_line_too(capsys, here, model, monkeypatch):
     assert "internal error: KeyError: 'first" in says
     assert "its traceback is in model-repro/internal_error.txt" in says
     assert "in go" in (here / "model-repro/internal_error.txt").read_text()
+
+
+def test_a_current_folder_that_is_gone(capsys, here, model):
+    gone = here / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    says = complaint(capsys, str(model))
+    os.chdir(here)
+    assert "the current folder does not exist any more" in says
+
+
+def test_a_fault_that_cannot_even_be_written_down(capsys, here, model, monkeypatch):
+    def go(run):
+        run.folder.write = full
+        raise OSError(28, "No space left on device")
+
+    def full(name, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cli, "Sandbox", Nobody)
+    monkeypatch.setattr(cli.Run, "go", go)
+    says = complaint(capsys, "model.py")
+    assert "model-repro cannot be written any more: No space left on device" in says

@@ -249,6 +249,22 @@ def test_workers_are_counted_and_paid_for(sandbox, worker):
     assert sandbox.cpu_seconds() >= before
 
 
+def test_the_current_folder_is_no_place_to_import_from(tmp_path, monkeypatch):
+    for name in ("random", "types", "signal", "torch"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not this one')")
+    monkeypatch.chdir(tmp_path)
+    with Sandbox() as sandbox:
+        worker = sandbox.worker(ENVIRONMENT, directory=tmp_path)
+        assert call(worker, "add", 1, 1) == 2
+
+
+def test_a_zygote_that_cannot_start_says_why():
+    with Sandbox("no_such_module") as sandbox, pytest.raises(RuntimeError) as problem:
+        sandbox.worker()
+    first = str(problem.value).splitlines()[0]
+    assert first == "the zygote ended: ModuleNotFoundError: No module named 'no_such_module'"
+
+
 def test_nothing_is_left_of_a_sandbox():
     with Sandbox(memory_limit=1 << 40) as sandbox:
         workers = [sandbox.worker(ENVIRONMENT) for _ in range(2)]

@@ -26,6 +26,17 @@ from typing import Any
 TAIL = 20_000
 """Bytes of a lost worker's output that are kept."""
 
+_START = """
+import os, sys
+sys.path[:] = [entry for entry in sys.path if entry] + [sys.argv[3]]
+from minimizer.sandbox.zygote import main
+main(int(sys.argv[1]), sys.argv[2])
+os._exit(0)  # taking torch down in order has no use and takes its time
+"""
+"""Starts a zygote. The current folder is no place to import from: it may hold a torch.py or a random.py."""
+
+_ROOT = str(Path(__file__).resolve().parents[2])
+
 START_TIMEOUT = 180.0
 """Seconds for importing torch, which is slow from a cold disk."""
 
@@ -84,7 +95,7 @@ class _Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs, log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "minimizer.sandbox.zygote", str(theirs.fileno()), preload],
+                [sys.executable, "-c", _START, str(theirs.fileno()), preload, _ROOT],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -104,7 +115,8 @@ class _Zygote:
             raise RuntimeError(f"the zygote does not answer; its log is {self.log}") from error
         if not data:
             tail = self.log.read_text(errors="replace")[-2000:]
-            raise RuntimeError(f"the zygote could not start:\n{tail}")
+            last = next((line for line in reversed(tail.splitlines()) if line.strip()), "no output")
+            raise RuntimeError(f"the zygote ended: {last.strip()}\n{tail}")
         return pickle.loads(data)
 
     def wait_ready(self) -> None:

@@ -4,7 +4,7 @@ Forking after any OpenMP region or compilation hangs the child, so the zygote on
 It is single-threaded and answers one request at a time over a Unix socket; workers get their own process
 group, so that killing one takes its compilers along. When the far end goes away, so does everything here.
 
-Run as ``python -m minimizer.sandbox.zygote FD MODULE``; importing MODULE is all the preparation there is.
+Importing one module is all the preparation there is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import pickle
 import resource
 import signal
 import socket
-import sys
 import tempfile
 import traceback
 from typing import Any, NoReturn
@@ -142,8 +141,3 @@ def main(fd: int, preload: str) -> None:
         for pid in alive:
             _reap(pid, True)
         _bury_orphans(set())
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
-    os._exit(0)  # taking torch down in order has no use and takes its time
