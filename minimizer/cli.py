@@ -113,10 +113,6 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
     target = Path(arguments.target)
-    try:
-        Path.cwd()
-    except FileNotFoundError:
-        raise Unusable("the current folder does not exist any more; change to another one") from None
     if not target.exists():
         raise Unusable(f"{target} does not exist; give the path of a model file")
     if target.is_dir():

@@ -170,7 +170,15 @@ class Run:
         """Compile the target; the failure when that fails."""
         started = self.clock.spent
         with self.console.bar("compile"):
-            failure = self.bench.compile(self.compile_limit)
+            try:
+                failure = self.bench.compile(self.compile_limit)
+            except TaskError as problem:
+                if problem.exception != "Exhausted":
+                    raise
+                name = self.options.target.name
+                raise Unusable(
+                    f"compiling {name} needs more than this machine gives: {problem.message}"
+                ) from None
         self.compiles += 1
         took = self.clock.spent - started
         ended = "ok" if failure is None else f"failed in stage {failure.stage}"

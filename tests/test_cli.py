@@ -152,16 +152,6 @@ def test_a_fault_of_our_own_is_one_line_too(capsys, here, model, monkeypatch):
     assert "in go" in (here / "model-repro/internal_error.txt").read_text()
 
 
-def test_a_current_folder_that_is_gone(capsys, here, model):
-    gone = here / "gone"
-    gone.mkdir()
-    os.chdir(gone)
-    gone.rmdir()
-    says = complaint(capsys, str(model))
-    os.chdir(here)
-    assert "the current folder does not exist any more" in says
-
-
 def test_a_fault_that_cannot_even_be_written_down(capsys, here, model, monkeypatch):
     def go(run):
         run.folder.write = full

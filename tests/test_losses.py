@@ -2,9 +2,14 @@
 
 import pytest
 
-from minimizer.oracle.bench import loss_verdict
-from minimizer.run import _end
-from minimizer.sandbox import Died, TimedOut
+torch = pytest.importorskip("torch")
+
+from torch._inductor.exc import CppCompileError  # noqa: E402
+
+from minimizer.oracle.bench import loss_verdict  # noqa: E402
+from minimizer.oracle.stages import exhausted  # noqa: E402
+from minimizer.run import _end  # noqa: E402
+from minimizer.sandbox import Died, TimedOut  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -38,3 +43,34 @@ def test_in_words():
     assert _end(TimedOut(60, "import", "")) == "does not come to an end within 60 s"
     assert _end(Died(-11, "eager", "")) == "ends the process with SIGSEGV"
     assert _end(Died(3, "eager", "")) == "ends the process with exit 3"
+
+
+class Wrapped(Exception):
+    def __init__(self, inner):
+        super().__init__(str(inner))
+        self.inner_exception = inner
+
+
+CXX = ["g++", "kernel.cpp"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (Wrapped(MemoryError()), ""),
+        (Wrapped(OSError(24, "Too many open files")), "[Errno 24] Too many open files"),
+        (FileNotFoundError(2, "No such file"), ""),
+        (CppCompileError(CXX, "error: 'tmp3' was not declared in this scope"), ""),
+        (
+            Wrapped(CppCompileError(CXX, "g++: fatal error: Killed signal terminated program cc1plus")),
+            "the C++ compiler says: Killed signal terminated",
+        ),
+        (
+            CppCompileError(CXX, "/tmp/x.s: fatal error: error writing to /tmp/x.s: No space left on device"),
+            "the C++ compiler says: No space left on device",
+        ),
+    ],
+)
+def test_what_the_machine_lacks_is_nobody_s_bug(problem, says):
+    assert exhausted(problem) == says

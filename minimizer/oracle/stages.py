@@ -8,6 +8,8 @@ compile without a wrapper, a wrong value without the package, whose wrapper is 8
 from __future__ import annotations
 
 import contextlib
+import errno
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +41,33 @@ class StageError(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+class Exhausted(Exception):
+    """The machine ran out of disk, memory or the like while compiling: nobody's bug."""
+
+
+_SAID_BY_TOOLS = re.compile(
+    r"No space left on device|Disk quota exceeded|File size limit exceeded|Killed signal terminated"
+    r"|Cannot allocate memory|virtual memory exhausted|out of memory allocating|Too many open files"
+)
+_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+def exhausted(problem: BaseException) -> str:
+    """What the machine lacked, in the words of whoever noticed; empty when an exception tells of no lack."""
+    inner = _inner(problem)
+    if isinstance(inner, CppCompileError):
+        said = _SAID_BY_TOOLS.search(str(inner))
+        return f"the C++ compiler says: {said[0]}" if said else ""
+    lacks = isinstance(inner, OSError) and inner.errno in _ERRNOS
+    return str(inner) if lacks else ""
+
+
+def _raise_if_exhausted(problem: BaseException) -> None:
+    lack = exhausted(problem)
+    if lack:
+        raise Exhausted(lack) from problem
 
 
 @dataclass
@@ -148,6 +177,7 @@ def compile_package(
     except _Stop:
         pass
     except Exception as problem:
+        _raise_if_exhausted(problem)
         cxx = isinstance(_inner(problem), CppCompileError)
         stage = "cxx" if cxx else "package" if seen.wrapper_code else "lower"
         kind = "cxx_error" if cxx else "compile_error"
@@ -217,6 +247,7 @@ def compile_jit(ep: torch.export.ExportedProgram, config: Mapping[str, Any]) -> 
     except _Stop:
         pass
     except Exception as problem:
+        _raise_if_exhausted(problem)
         cxx = isinstance(_inner(problem), CppCompileError)
         kind, stage = ("cxx_error", "cxx") if cxx else ("compile_error", "lower")
         raise StageError(failure_of(problem, kind, stage)) from problem
