@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from minimizer.build import Store
 from minimizer.exported_sizes import meta_of, symbol_names, symbols_of
+from minimizer.liveness import prune
 from minimizer.program import (
     CHECK,
     Device,
@@ -33,7 +34,6 @@ from minimizer.program import (
     TensorMeta,
     Torch,
     Tree,
-    prune,
     rename,
 )
 from minimizer.symbolic import free_symbols

@@ -14,6 +14,7 @@ FLOORS = [
         "layout",
         "fold",
         "program",
+        "liveness",
         "source",
         "case",
         "console",
@@ -46,7 +47,7 @@ FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
 
 ALONE = {
     "strategies": {"strategies"},
-    "reduce": {"strategies", "symbolic", "program", "source", "case", "reduce"},
+    "reduce": {"strategies", "symbolic", "program", "liveness", "source", "case", "reduce"},
     "sandbox": {"sandbox"},
 }
 """Packages that may know only these."""
@@ -54,6 +55,7 @@ ALONE = {
 TORCH_FREE = [
     "symbolic",
     "program",
+    "liveness",
     "source",
     "case",
     "contract",

@@ -13,7 +13,8 @@ from torch.utils import _pytree as pytree  # noqa: E402
 
 from minimizer.build import Built, Store  # noqa: E402
 from minimizer.interpret import interpret  # noqa: E402
-from minimizer.program import Ref, from_json, prune, to_json  # noqa: E402
+from minimizer.liveness import prune  # noqa: E402
+from minimizer.program import Ref, from_json, to_json  # noqa: E402
 from minimizer.source import missing_symbols, module_source, unresolved_references  # noqa: E402
 from minimizer.tracing import program_from_export, skeleton  # noqa: E402
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from minimizer.case import Case
+from minimizer.liveness import alias_bases
 from minimizer.oracle.verdict import Failure
-from minimizer.program import Program, TensorMeta, alias_bases, leaves, references
+from minimizer.program import Program, TensorMeta, leaves, references
 
 ERRORS = frozenset(
     {"export_error", "compile_error", "cxx_error", "load_error", "runtime_error", "spurious_error"}

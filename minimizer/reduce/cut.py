@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from minimizer.case import Case, Value, contiguous_stride, with_program
+from minimizer.liveness import prune
 from minimizer.program import (
     CHECK,
     Arg,
@@ -26,7 +27,6 @@ from minimizer.program import (
     TensorMeta,
     leaves,
     map_args,
-    prune,
     references,
     sym_symbols,
 )

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from minimizer.case import Case
-from minimizer.program import Arg, Graph, Node, Program, Ref, TensorMeta, leaves, prune, rename
+from minimizer.liveness import prune
+from minimizer.program import Arg, Graph, Node, Program, Ref, TensorMeta, leaves, rename
 from minimizer.reduce.cut import GETITEM, Observations, finish, reread, rereading, substitute_refs
 from minimizer.reduce.dims import named
 from minimizer.reduce.graph_passes import alike, stand_ins

@@ -1,19 +1,7 @@
 """What pruning keeps: everything that is read, written to something alive, or carries a size."""
 
-from minimizer.program import (
-    CHECK,
-    Graph,
-    Input,
-    Node,
-    Program,
-    Ref,
-    State,
-    Sym,
-    Symbol,
-    TensorMeta,
-    alias_bases,
-    prune,
-)
+from minimizer.liveness import alias_bases, prune
+from minimizer.program import CHECK, Graph, Input, Node, Program, Ref, State, Sym, Symbol, TensorMeta
 
 M = TensorMeta("float32", (4,), (1,))
 X, Y = Input("x", M), Input("y", M)
