@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
+
+import networkx as nx
 
 from minimizer.capture import alike
 from minimizer.case import Case
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.verdict import Failure, Signature, Verdict
+from minimizer.program import Program
 from minimizer.reduce.atoms import atoms, kinds
 from minimizer.reduce.cut import Observations, keep, units
 from minimizer.reduce.journal import Journal
@@ -32,7 +35,8 @@ LEVELS = {"lower": ("lower", "full"), "cxx": ("kernel", "full"), "run": ("jit", 
 class Prosecutor:
     """Judges candidates at one level against one signature, and keeps what else it sees.
 
-    `signature` is what the failure looks like at this level: a proxy words its errors in its own way.
+    `signature` is what the failure looks like at this level: a proxy words its errors in its own way. With
+    `dynamic`, candidates without any dynamic dim are turned away unjudged, and `turned_away` is set.
     """
 
     bench: CaseBench
@@ -41,6 +45,14 @@ class Prosecutor:
     repeats: int = 1
     also: dict[Signature, tuple[Case, Failure]] = field(default_factory=dict)
     judged: int = 0
+    dynamic: bool = False
+    turned_away: bool = False
+
+    def takes(self, case: Case) -> bool:
+        """Whether the case may be judged at all."""
+        taken = not self.dynamic or case.program.dynamic_dims > 0
+        self.turned_away |= not taken
+        return taken
 
     def verdict(self, case: Case) -> Verdict:
         """The first failing verdict of up to `repeats`, else the last one."""
@@ -54,6 +66,8 @@ class Prosecutor:
 
     def __call__(self, case: Case) -> bool:
         """Whether the case still shows the very same failure."""
+        if not self.takes(case):
+            return False
         failure = self.verdict(case).failure
         if failure is None:
             return False
@@ -167,12 +181,24 @@ def starting_point(
     if case.program.operator_count > SMALL:
         for names in suspects(judge, case, failure, observed):
             guess = keep(case, names, observed)
-            if guess is not None and is_well_formed(guess):
+            if guess is not None and is_well_formed(guess) and judge.takes(guess):
                 signature = shows(guess)
                 if signature is not None:
                     return guess, signature
     signature = shows(case)
     return None if signature is None else (case, signature)
+
+
+STATIC_SAVES = 2
+"""Calls that a result without any dynamic dim must save to be preferred: one more call, if it has to do with
+the others, is a fair price for a dynamic program."""
+
+
+def hangs_together(program: Program) -> bool:
+    """Whether all calls are joined through the values that they read: no call stands by itself."""
+    flow = nx.Graph((source, n.name) for n in program.nodes for source in n.inputs)
+    flow.add_nodes_from(n.name for n in program.nodes)
+    return nx.number_connected_components(flow) <= 1
 
 
 def narrow(
@@ -195,21 +221,22 @@ def narrow(
     """
     notes: list[str] = []
     for level in LEVELS.get(failure.stage, ("full",)):
-        judge = Prosecutor(bench, level, failure.signature, repeats)
+        judge = Prosecutor(bench, level, failure.signature, repeats, dynamic=case.program.dynamic_dims > 0)
         start = starting_point(judge, case, failure, observed)
         if start is None:
             continue
         judge.signature = start[1]
+        watch: dict[str, Any] = {"deadline": deadline, "on_progress": on_progress}
         record = _AtLevel(journal, level)
-        result = reduce(
-            start[0],
-            observed,
-            judge,
-            deadline=deadline,
-            on_progress=on_progress,
-            on_accept=on_accept,
-            journal=record,
-        )
+        result = reduce(start[0], observed, judge, on_accept=on_accept, journal=record, **watch)
+        if judge.turned_away and result.complete and result.case.program.operator_count > 1:
+            # Perhaps the failure has nothing to do with what is dynamic, which then stands in the way.
+            free = replace(judge, dynamic=False)
+            freely = _AtLevel(journal, f"{level} static")
+            static = reduce(result.case, observed, free, journal=freely, **watch)
+            saved = result.case.program.operator_count - static.case.program.operator_count
+            if saved >= STATIC_SAVES or (saved and not hangs_together(result.case.program)):
+                judge, result, record = free, static, freely
         also.update(judge.also)
         if interrupted():
             raise KeyboardInterrupt
@@ -218,7 +245,14 @@ def narrow(
             notes.append(f"the {level} judge was misled")
             continue
         proof = (
-            certificate(result.case, observed, judge, deadline=deadline, journal=record)
+            certificate(
+                result.case,
+                observed,
+                judge,
+                deadline=deadline,
+                journal=record,
+                static_judge=replace(judge, dynamic=False),
+            )
             if result.complete
             else None
         )

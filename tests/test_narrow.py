@@ -5,7 +5,7 @@ import pytest
 from minimizer.case import Case, Settings, Value
 from minimizer.narrow import Prosecutor, confirm, hints, kernel_words, narrow, starting_point
 from minimizer.oracle.verdict import PASS, Failure, Verdict
-from minimizer.program import Input, Node, Program, Ref, TensorMeta
+from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import MemoryJournal
 from strategies import Fill
@@ -224,3 +224,70 @@ def test_when_time_is_up_the_best_so_far_stands():
     assert "neg" in operators(found.case)
     assert not found.reduction.complete
     assert found.certificate is None
+
+
+def dynamic_chain():
+    """A dynamic call, then two static ones on an input of their own."""
+    size = TensorMeta("float32", ("n",), (1,))
+    nodes = (
+        Node("a", "aten.cos.default", (Ref("x"),), meta=size),
+        Node("b", "aten.sum.default", (Ref("a"),), meta=TensorMeta("float32", (), ())),
+        Node("c", "aten.add.Tensor", (Ref("y"), Ref("b")), meta=M),
+        Node("d", "aten.relu.default", (Ref("c"),), meta=M),
+        Node("e", "aten.neg.default", (Ref("d"),), meta=M),
+    )
+    program = Program((Input("x", size), Input("y", M)), nodes, Ref("e"), symbols=(Symbol("n", 2, 64, 8),))
+    values = (Value("float32", (8,), Fill("normal")), Value("float32", (4,), Fill("normal")))
+    case = Case(program, values)
+    seen = {i.name: Observed(i.meta, v) for i, v in zip(program.inputs, values, strict=True)}
+    seen |= {
+        n.name: Observed(n.meta, Value("float32", (8,) if n.name == "a" else n.meta.shape, Fill("ones")))
+        for n in nodes
+    }
+    return case, seen
+
+
+class Needs:
+    """Fails while all the operators are there."""
+
+    def __init__(self, *operators):
+        self.operators = {f"aten.{name}" for name in operators}
+        self.judged = 0
+
+    def judge(self, case, level="full", *, fresh=False):
+        self.judged += 1
+        there = {n.target.rpartition(".")[0] for n in case.program.nodes}
+        return Verdict("fail", WRONG) if self.operators <= there else PASS
+
+
+def reduced(*operators):
+    case, seen = dynamic_chain()
+    result = narrow(
+        Needs(*operators),
+        case,
+        WRONG,
+        seen,
+        repeats=1,
+        deadline=lambda: False,
+        interrupted=lambda: False,
+        journal=MemoryJournal(),
+        on_progress=lambda progress: None,
+        on_accept=lambda case: None,
+        also={},
+    )
+    assert result is not None
+    assert result.certificate is not None
+    assert result.certificate.minimal
+    return [n.target.split(".")[1] for n in result.case.program.operators], result.case.program.dynamic_dims
+
+
+def test_a_dynamic_dim_is_kept_when_it_costs_one_call():
+    calls, dims = reduced("sum", "add")
+    assert calls == ["sum", "add"]
+    assert dims == 1
+
+
+def test_a_dynamic_dim_goes_when_it_costs_more():
+    calls, dims = reduced("neg")
+    assert calls == ["neg"]
+    assert dims == 0

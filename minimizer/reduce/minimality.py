@@ -18,7 +18,7 @@ from minimizer.reduce.search import Court, Judge, OutOfTime, is_well_formed, nev
 from minimizer.reduce.setting_passes import without_each_setting
 from minimizer.reduce.size import input_symbols
 
-VERDICTS = ("passes", "still fails", "not expressible", "not tried")
+VERDICTS = ("passes", "still fails", "no longer dynamic", "not expressible", "not tried")
 
 
 @dataclass(frozen=True)
@@ -55,22 +55,29 @@ def certificate(
     *,
     deadline: Callable[[], bool] = never,
     journal: Journal | None = None,
+    static_judge: Judge | None = None,
 ) -> Certificate:
     """Take out each call, input, output, dynamic size and setting by itself, and note the verdict.
 
-    With the journal of the reduction only what it did not ask is judged. An interruption leaves the rest
-    ``not tried``.
+    With the journal of the reduction only what it did not ask is judged; `static_judge` answers for a program
+    whose last dynamic size is made static, where `judge` turns such programs away. An interruption leaves
+    the rest ``not tried``.
     """
     court = Court(judge, journal, deadline)
+    statics = court if static_judge is None else Court(static_judge, None, deadline)
     entries: list[Entry] = []
     stopped = False
     for part, what, how, candidate in _removals(case, observed):
         verdict = "not expressible"
         if candidate is not None and is_well_formed(candidate):
             verdict = "not tried"
-            if not stopped:
+            static = case.program.dynamic_dims > 0 and not candidate.program.dynamic_dims
+            if static and part != "symbol":
+                verdict = "no longer dynamic"
+            elif not stopped:
                 try:
-                    verdict = "still fails" if court.ask(candidate, "certificate") else "passes"
+                    asked = (statics if static else court).ask(candidate, "certificate")
+                    verdict = "still fails" if asked else "passes"
                 except (OutOfTime, KeyboardInterrupt):
                     stopped = True
         entries.append(Entry(part, what, how, verdict))
