@@ -36,7 +36,8 @@ class Prosecutor:
     """Judges candidates at one level against one signature, and keeps what else it sees.
 
     `signature` is what the failure looks like at this level: a proxy words its errors in its own way. With
-    `dynamic`, candidates without any dynamic dim are turned away unjudged, and `turned_away` is set.
+    `dynamic`, candidates without any dynamic dim are turned away unjudged, and `turned_away` is set; with
+    `joined`, so are those in which some call stands by itself (it would be there for its dim only).
     """
 
     bench: CaseBench
@@ -46,11 +47,15 @@ class Prosecutor:
     also: dict[Signature, tuple[Case, Failure]] = field(default_factory=dict)
     judged: int = 0
     dynamic: bool = False
+    joined: bool = False
     turned_away: bool = False
 
     def takes(self, case: Case) -> bool:
         """Whether the case may be judged at all."""
-        taken = not self.dynamic or case.program.dynamic_dims > 0
+        program = case.program
+        taken = not self.dynamic or (
+            program.dynamic_dims > 0 and (not self.joined or hangs_together(program))
+        )
         self.turned_away |= not taken
         return taken
 
@@ -190,8 +195,8 @@ def starting_point(
 
 
 STATIC_SAVES = 2
-"""Calls that a result without any dynamic dim must save to be preferred: one more call, if it has to do with
-the others, is a fair price for a dynamic program."""
+"""Calls that a result without any dynamic dim must save to be preferred: one more call, joined with the
+others, is a fair price for a dynamic program."""
 
 
 def hangs_together(program: Program) -> bool:
@@ -221,7 +226,8 @@ def narrow(
     """
     notes: list[str] = []
     for level in LEVELS.get(failure.stage, ("full",)):
-        judge = Prosecutor(bench, level, failure.signature, repeats, dynamic=case.program.dynamic_dims > 0)
+        dynamic, joined = case.program.dynamic_dims > 0, hangs_together(case.program)
+        judge = Prosecutor(bench, level, failure.signature, repeats, dynamic=dynamic, joined=joined)
         start = starting_point(judge, case, failure, observed)
         if start is None:
             continue
@@ -235,7 +241,7 @@ def narrow(
             freely = _AtLevel(journal, f"{level} static")
             static = reduce(result.case, observed, free, journal=freely, **watch)
             saved = result.case.program.operator_count - static.case.program.operator_count
-            if saved >= STATIC_SAVES or (saved and not hangs_together(result.case.program)):
+            if saved >= STATIC_SAVES:
                 judge, result, record = free, static, freely
         also.update(judge.also)
         if interrupted():
