@@ -23,6 +23,9 @@ from minimizer.run import Run
 from minimizer.sandbox import Sandbox
 from minimizer.verbs import VERBS
 
+POLITELY = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask for an end, as Ctrl-C does."""
+
 EPILOG = """\
 exit status: 0 nothing failed, 1 a failure was found and its repro written, 2 the command or target
 is unusable, 3 misuse, 130 interrupted (the best so far is kept; go on with --resume)
@@ -109,6 +112,8 @@ def main(argv: Sequence[str]) -> int:
     except (Unusable, FolderError) as problem:
         print(f"aoti-minimize: {one_line(str(problem))}", file=sys.stderr)
         return UNUSABLE
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
@@ -144,10 +149,14 @@ def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
         run = Run(options, console, folder, sandbox)
 
         def interrupt(number: int, frame: object) -> None:
+            # `timeout` and service managers send SIGTERM twice; only a second Ctrl-C is meant as one.
+            for politely in POLITELY:
+                signal.signal(politely, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             run.interrupted = True
             raise KeyboardInterrupt
 
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, *POLITELY):
             signal.signal(number, interrupt)
         try:
             return run.go()
@@ -156,8 +165,6 @@ def _run(arguments: argparse.Namespace, argv: Sequence[str]) -> int:
         except Exception as problem:
             raise Unusable(_fault(problem, folder)) from problem
         except KeyboardInterrupt:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.SIG_DFL)
             keep_best(run)
             return INTERRUPTED
 

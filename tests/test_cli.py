@@ -1,6 +1,7 @@
 """What is wrong with a command is said in one line, with exit status 2 and no traceback."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,41 @@ def test_a_fault_that_cannot_even_be_written_down(capsys, here, model, monkeypat
     monkeypatch.setattr(cli.Run, "go", go)
     says = complaint(capsys, "model.py")
     assert "model-repro cannot be written any more: No space left on device" in says
+
+
+@pytest.fixture
+def signals_as_they_were():
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    known = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, known):
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("second", [None, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_interruption_keeps_the_best(here, model, monkeypatch, signals_as_they_were, first, second):
+    kept = []
+
+    def go(run):
+        signal.raise_signal(first)
+        pytest.fail("the signal was ignored")
+
+    def keep(run):
+        if second is not None:
+            signal.raise_signal(second)
+        kept.append(run.interrupted)
+
+    monkeypatch.setattr(cli, "Sandbox", Nobody)
+    monkeypatch.setattr(cli.Run, "go", go)
+    monkeypatch.setattr(cli, "keep_best", keep)
+    assert main(["model.py"]) == 130
+    assert kept == ([True] if second != signal.SIGINT else [])
+
+
+def test_an_interruption_before_anything_has_begun(here, model, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "Sandbox", interrupted)
+    assert main(["model.py"]) == 130
