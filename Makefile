@@ -1,6 +1,6 @@
 bin := $(or $(VENV),.venv)/bin
 
-.PHONY: setup demo test fast lint format types bench
+.PHONY: setup demo test fast lint format types
 
 setup: ## the environment in .venv
 	@scripts/setup
@@ -24,7 +24,3 @@ format: setup
 
 types: setup
 	@$(bin)/mypy
-
-bench: setup ## comparison with PyTorch's own minifier
-	@test -e scripts/benchmark.py || { echo "make bench: scripts/benchmark.py is not there yet" >&2; exit 2; }
-	@$(bin)/python scripts/benchmark.py

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from minimizer.case import Case, Stored, case_from_json, case_to_json
+from minimizer.case import Case, case_from_json, case_to_json
 
 MARKER = ".aoti-minimize.json"
 RESULTS = ("summary.json", "repro.py", "kernel_repro.py", "report.md", "report.html", "passing_neighbour.py")
@@ -109,11 +109,3 @@ class RunFolder:
             return case_from_json(plain), dict(plain.get("about", {}))
         except (ValueError, KeyError, TypeError) as problem:
             raise FolderError(f"{path} cannot be read: {problem}; run again without --resume") from problem
-
-    def drop_unused_tensors(self, cases: list[Case]) -> None:
-        """Remove stored tensors that none of the cases speaks of."""
-        used = {v.data.file for case in cases for v in case.values if isinstance(v.data, Stored)}
-        used |= {s.value for case in cases for s in case.program.state}
-        for file in self.store.glob("*.pt"):
-            if file.stem not in used:
-                file.unlink()

@@ -6,7 +6,6 @@ returned, or belongs to the caller, through whatever views.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from minimizer.program import (
@@ -105,8 +104,3 @@ def alias_bases(program: Program) -> dict[str, str]:
         if source and (is_view(node.target) or 0 in node.mutates):
             bases[node.name] = bases.get(source[0], source[0])
     return bases
-
-
-def replace_nodes(program: Program, nodes: Iterable[Node]) -> Program:
-    """The program with other calls, pruned."""
-    return prune(replace(program, nodes=tuple(nodes)))

@@ -48,7 +48,7 @@ def _alone(folder: Path) -> tempfile.TemporaryDirectory[str]:
 def _temporary_folder(alone: Path) -> Path:
     """A temporary folder that goes with the run: a package that crashes does not remove what it unpacked.
 
-    Inductor's own folder is the usual one: the precompiled headers in it cost 20 s.
+    Inductor's own folder is the usual one: the precompiled headers in it are slow to make.
     """
     own = alone / ".temporary"
     own.mkdir()

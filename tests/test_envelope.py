@@ -209,3 +209,16 @@ def test_scalars_that_vary_are_free():
     mismatch, _ = compare_leaf(0, 4, 3)
     assert Envelope(lambda seed, *_: [seed % 2 + 3]).judge(mismatch, 4, 3) is None
     assert Envelope(lambda *_: [3]).judge(mismatch, 4, 3) == mismatch
+
+
+def test_a_run_that_an_operator_refuses_is_left_out():
+    def run(seed, noise, promote):
+        if seed == 3:
+            raise IndexError("out of range")
+        return [torch.tensor([1.0, 2.0])]
+
+    envelope = Envelope(run)
+    eager, compiled = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 9.0])
+    mismatch, _ = compare_leaf(0, compiled, eager)
+    assert envelope.judge(mismatch, compiled, eager) is not None
+    assert envelope.refused == ["IndexError: out of range"]

@@ -141,11 +141,3 @@ def test_a_damaged_case(out, target, text):
     folder.write("case/case.json", text)
     with pytest.raises(FolderError, match="cannot be read: .*; run again without --resume"):
         folder.load_case()
-
-
-def test_only_tensors_in_use_stay(out, target):
-    folder = RunFolder(out, target, resume=False)
-    for name in ("example_0", "state_w", "cut_17"):
-        (folder.store / f"{name}.pt").write_bytes(b"")
-    folder.drop_unused_tensors([CASE])
-    assert files(folder.store) == ["example_0.pt", "state_w.pt"]

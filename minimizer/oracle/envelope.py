@@ -285,6 +285,7 @@ class Envelope:
         self._extra: list[Sequence[Any]] = []
         self._promoted = True
         self.unavailable = ""
+        self.refused: list[str] = []
 
     def _begin(self) -> bool:
         """Run the baseline: in double precision where every operator can, else as the program is."""
@@ -304,7 +305,17 @@ class Envelope:
 
     def _sample(self) -> None:
         seeds = range(len(self._samples) + 1, RUNS + 1)
-        self._samples += [self._run(seed, 1.0, self._promoted) for seed in seeds]
+        self._samples += self._noisy(seeds)
+
+    def _noisy(self, seeds: range) -> list[Sequence[Any]]:
+        """Noisy runs; one whose garbage an operator refuses (an index out of range) tells nothing more."""
+        found = []
+        for seed in seeds:
+            try:
+                found.append(self._run(seed, 1.0, self._promoted))
+            except Exception as problem:  # noqa: BLE001 (any operator may refuse what no program would give it)
+                self.refused.append(f"{type(problem).__name__}: {problem}"[:200])
+        return found
 
     def _no_worse(self, actual: torch.Tensor, expected: torch.Tensor, base: Any) -> bool:
         """Whether compiled is about as far from the baseline as eager is, measured in tolerances."""
@@ -322,7 +333,7 @@ class Envelope:
         """Further noisy runs, for choices of which eight runs may miss one."""
         if not self._extra and self._baseline is not None:
             seeds = range(RUNS + 1, RUNS + 1 + EXTRA_RUNS)
-            self._extra = [self._run(seed, 1.0, self._promoted) for seed in seeds]
+            self._extra = self._noisy(seeds)
         return self._extra
 
     def judge(self, mismatch: Mismatch, actual: Any, expected: Any) -> Mismatch | None:

@@ -1,4 +1,4 @@
-"""A process that has imported torch and does nothing else, so that a fork of it is a worker for 15 ms.
+"""A process that has imported torch and does nothing else, so that a worker costs a fork.
 
 Forking after any OpenMP region or compilation hangs the child, so the zygote only ever imports and forks.
 It is single-threaded and answers one request at a time over a Unix socket; workers get their own process
