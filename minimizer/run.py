@@ -44,10 +44,10 @@ from minimizer.program import TensorMeta
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import FileJournal
 from minimizer.reduce.search import Progress
-from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, WorkerLost
+from minimizer.sandbox import Sandbox, TaskError, TimedOut, WorkerLost
 from minimizer.source import custom_namespaces
 from minimizer.stuck import shorten
-from minimizer.wording import described, headline, inputs_text, signature_text
+from minimizer.wording import described, ending, headline, inputs_text, signature_text
 
 
 class Run:
@@ -129,7 +129,7 @@ class Run:
             raise Unusable(f"{name} cannot be opened: {problem} (details in {log})") from None
         except WorkerLost as lost:
             raise Unusable(
-                f"{name}: {lost.stage or 'loading'} {_end(lost)}, without any compiler; make it run in eager "
+                f"{name}: {lost.stage or 'loading'} {ending(lost)}, without any compiler; make it run in eager "
                 f"first{', or give it more time with --budget' if isinstance(lost, TimedOut) else ''}"
             ) from None
         self.files = info.files
@@ -152,7 +152,7 @@ class Run:
         except TaskError as problem:
             raise Unusable(problem.message if problem.exception == "Unusable" else str(problem)) from None
         except WorkerLost as lost:
-            raise Unusable(f"--check-inputs {self.options.check_inputs} {_end(lost)}") from None
+            raise Unusable(f"--check-inputs {self.options.check_inputs} {ending(lost)}") from None
         if isinstance(given, str):
             broken = given
         else:
@@ -435,13 +435,6 @@ class Run:
             )
         self.note(figures=f"compile time: {curve.text}")
         return shorter
-
-
-def _end(lost: WorkerLost) -> str:
-    """How a worker was lost, after the name of what it did."""
-    if isinstance(lost, TimedOut):
-        return f"does not come to an end within {lost.seconds:.0f} s"
-    return f"ends the process with {lost.signal}" if isinstance(lost, Died) else str(lost)
 
 
 def _on_rung(case: Case, found: Determinism) -> Case:

@@ -8,6 +8,7 @@ from typing import Any
 from minimizer.case import Case, Value, contiguous_stride
 from minimizer.oracle.verdict import Failure
 from minimizer.program import Program
+from minimizer.sandbox import Died, TimedOut, WorkerLost
 
 
 def headline(failure: Failure) -> str:
@@ -76,3 +77,10 @@ def title_of(case: Case, failure: Failure) -> str:
     }.get(failure.kind, failure.kind)
     path = "AOTInductor" if case.settings.path == "aoti" else "torch.compile"
     return f"{shown or 'The model'} {what} under {path}"
+
+
+def ending(lost: WorkerLost) -> str:
+    """How a worker was lost, after the name of what it did."""
+    if isinstance(lost, TimedOut):
+        return f"does not come to an end within {lost.seconds:.0f} s"
+    return f"ends the process with {lost.signal}" if isinstance(lost, Died) else str(lost)

@@ -8,8 +8,8 @@ from torch._inductor.exc import CppCompileError  # noqa: E402
 
 from minimizer.oracle.bench import loss_verdict  # noqa: E402
 from minimizer.oracle.stages import exhausted  # noqa: E402
-from minimizer.run import _end  # noqa: E402
 from minimizer.sandbox import Died, TimedOut  # noqa: E402
+from minimizer.wording import ending  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_a_kill_comes_from_outside(stage):
 
 
 def test_in_words():
-    assert _end(TimedOut(60, "import", "")) == "does not come to an end within 60 s"
-    assert _end(Died(-11, "eager", "")) == "ends the process with SIGSEGV"
-    assert _end(Died(3, "eager", "")) == "ends the process with exit 3"
+    assert ending(TimedOut(60, "import", "")) == "does not come to an end within 60 s"
+    assert ending(Died(-11, "eager", "")) == "ends the process with SIGSEGV"
+    assert ending(Died(3, "eager", "")) == "ends the process with exit 3"
 
 
 class Wrapped(Exception):
