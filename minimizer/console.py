@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
@@ -44,10 +44,14 @@ def open_streams() -> None:
 
 
 class Console:
-    """Writes lines to stdout and, on a terminal, progress to stderr. `quiet` keeps the last lines only."""
+    """Writes lines to stdout and, on a terminal, progress to stderr. `quiet` keeps the last lines only.
 
-    def __init__(self, *, quiet: bool = False) -> None:
+    `stream` is where the lines go instead: to stderr where stdout is for a script to read.
+    """
+
+    def __init__(self, *, quiet: bool = False, stream: TextIO | None = None) -> None:
         self.quiet = quiet
+        self._stream = stream
         self.live = sys.stderr.isatty() and not quiet
         self._heard = True
 
@@ -56,14 +60,15 @@ class Console:
         if not self._heard or (self.quiet and not always):
             return
         first, *rest = text.splitlines() or [""]
+        stream = self._stream or sys.stdout
         lines = [f"{label:<{LABEL}}{first}", *(" " * LABEL + line for line in rest)]
         try:
-            print("\n".join(lines), flush=True)
+            print("\n".join(lines), flush=True, file=stream)
         except OSError:
             # Nobody reads on (``| head``), or the disk is full: the run folder is what counts.
             self._heard = False
             null = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(null, sys.stdout.fileno())
+            os.dup2(null, stream.fileno())
             os.close(null)
 
     def bar(self, label: str, *, total: int | None = None, unit: str = "") -> Bar:

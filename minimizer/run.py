@@ -129,8 +129,8 @@ class Run:
             raise Unusable(f"{name} cannot be opened: {problem} (details in {log})") from None
         except WorkerLost as lost:
             raise Unusable(
-                f"{name}: {lost.stage or 'loading'} {ending(lost)}, without any compiler; make it run in eager "
-                f"first{', or give it more time with --budget' if isinstance(lost, TimedOut) else ''}"
+                f"{name}: {lost.stage or 'loading'} {ending(lost)}, without any compiler; make it run in "
+                f"eager first{', or give it more time with --budget' if isinstance(lost, TimedOut) else ''}"
             ) from None
         self.files = info.files
         program = info.program

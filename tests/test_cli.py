@@ -1,14 +1,18 @@
 """What is wrong with a command is said in one line, with exit status 2 and no traceback."""
 
+import json
 import os
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from minimizer import cli
 from minimizer.cli import main
 from minimizer.reduce.passes import PASSES
+from minimizer.verbs import minimize
+from minimizer.verbs.table import VERBS
 
 
 @pytest.fixture
@@ -31,7 +35,7 @@ def no_run(monkeypatch):
     def refuse(*args, **kwargs):
         pytest.fail("a process was started")
 
-    monkeypatch.setattr(cli, "Sandbox", refuse)
+    monkeypatch.setattr(minimize, "Sandbox", refuse)
 
 
 def complaint(capsys, *argv):
@@ -65,7 +69,11 @@ def complaint(capsys, *argv):
         (["model.py", "--most-inputs", "many"], "--most-inputs: 'many' is not a number"),
         (["model.py", "--budge"], "--budge"),
         (["model.py", "--wat"], "unrecognized arguments: --wat"),
-        ([], "target"),
+        ([], "TARGET"),
+        (["doctor", "now"], "unrecognized arguments: now; see aoti-minimize doctor --help"),
+        (["replay"], "the following arguments are required: RUN|CASE"),
+        (["replay", "nowhere"], "nowhere holds no stored case; give a run folder or a case.json"),
+        (["completion", "csh"], "argument shell: invalid choice: 'csh'"),
         (["model.py", "other.py"], "unrecognized arguments: other.py"),
         (["model.py", "--resume"], "there is no run in model-repro to resume"),
         (["model.py", "--out", "model.txt"], "model.txt is a file; choose another folder with --out"),
@@ -102,7 +110,7 @@ def test_a_missing_compiler(capsys, model, monkeypatch, tmp_path):
     ],
 )
 def test_settings(text, setting):
-    assert cli._setting(text) == setting
+    assert minimize.setting(text) == setting
 
 
 def test_passes_are_listed(capsys):
@@ -118,6 +126,50 @@ def test_help_and_version(capsys, option):
         main([option])
     assert ended.value.code == 0
     assert "aoti-minimize" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_fits_a_screen_and_has_an_example(capsys, verb):
+    with pytest.raises(SystemExit):
+        main([verb, "--help"] if verb else ["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    assert any(f"aoti-minimize {verb or 'model.py'}" in line for line in lines if "usage" not in line)
+
+
+def test_a_verb_is_not_a_file(capsys, here):
+    (here / "passes").write_text("")
+    assert main(["passes"]) == 0
+    assert capsys.readouterr().out
+    assert "passes is not a .py file" in complaint(capsys, "./passes")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_verbs_and_options(capsys, shell):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in (*VERBS, "budget"):
+        assert word in script
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["rep"], {"replay"}),
+        (["mod"], {"model.py"}),
+        (["--bud"], {"--budget"}),
+        (["replay", "mod"], {"model.py"}),
+    ],
+)
+def test_bash_offers(capsys, model, words, offered):
+    main(["completion", "bash"])
+    script = capsys.readouterr().out
+    line = f"COMP_WORDS=(aoti-minimize {' '.join(words)}); COMP_CWORD={len(words)}"
+    shown = f'{script}\n{line}; _shtab_aoti_minimize 2>/dev/null; echo "${{COMPREPLY[@]}}"'
+    out = subprocess.run(["bash", "-c", shown], capture_output=True, text=True, check=True).stdout
+    assert offered <= set(out.split())
 
 
 class Nobody:
@@ -145,8 +197,8 @@ def test_a_fault_of_our_own_is_one_line_too(capsys, here, model, monkeypatch):
     def go(run):
         raise KeyError("first\nsecond")
 
-    monkeypatch.setattr(cli, "Sandbox", Nobody)
-    monkeypatch.setattr(cli.Run, "go", go)
+    monkeypatch.setattr(minimize, "Sandbox", Nobody)
+    monkeypatch.setattr(minimize.Run, "go", go)
     says = complaint(capsys, "model.py")
     assert "internal error: KeyError: 'first" in says
     assert "its traceback is in model-repro/internal_error.txt" in says
@@ -161,8 +213,8 @@ def test_a_fault_that_cannot_even_be_written_down(capsys, here, model, monkeypat
     def full(name, text):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cli, "Sandbox", Nobody)
-    monkeypatch.setattr(cli.Run, "go", go)
+    monkeypatch.setattr(minimize, "Sandbox", Nobody)
+    monkeypatch.setattr(minimize.Run, "go", go)
     says = complaint(capsys, "model.py")
     assert "model-repro cannot be written any more: No space left on device" in says
 
@@ -190,9 +242,9 @@ def test_an_interruption_keeps_the_best(here, model, monkeypatch, signals_as_the
             signal.raise_signal(second)
         kept.append(run.interrupted)
 
-    monkeypatch.setattr(cli, "Sandbox", Nobody)
-    monkeypatch.setattr(cli.Run, "go", go)
-    monkeypatch.setattr(cli, "keep_best", keep)
+    monkeypatch.setattr(minimize, "Sandbox", Nobody)
+    monkeypatch.setattr(minimize.Run, "go", go)
+    monkeypatch.setattr(minimize, "keep_best", keep)
     assert main(["model.py"]) == 130
     assert kept == ([True] if second != signal.SIGINT else [])
 
@@ -201,5 +253,19 @@ def test_an_interruption_before_anything_has_begun(here, model, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "Sandbox", interrupted)
+    monkeypatch.setattr(minimize, "Sandbox", interrupted)
     assert main(["model.py"]) == 130
+
+
+def test_json_goes_to_stdout_and_the_rest_to_stderr(capsys, here, model, monkeypatch):
+    def go(run):
+        run.console.say("fuzz", "some words")
+        run.note(status="none")
+        return 0
+
+    monkeypatch.setattr(minimize, "Sandbox", Nobody)
+    monkeypatch.setattr(minimize.Run, "go", go)
+    assert main(["model.py", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["status"] == "none"
+    assert "some words" in err

@@ -67,6 +67,7 @@ TORCH_FREE = [
     "run",
     "handing",
     "cli",
+    "verbs",
     "reduce",
     "handover",
     "strategies",

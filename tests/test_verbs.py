@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from minimizer.case import case_to_json
 from minimizer.cli import main
 from minimizer.doctor import BUG, examine, patient
@@ -23,21 +21,6 @@ def test_a_stored_case_is_replayed(tmp_path, capsys):
     (tmp_path / "case" / "case.json").write_text(json.dumps(case_to_json(patient((BUG,)))))
     assert main(["replay", str(tmp_path)]) == 1
     assert "fails 3 of 3 fresh runs" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["replay"], "replay takes one argument"),
-        (["replay", "nowhere"], "holds no stored case"),
-        (["doctor", "now"], "doctor takes no arguments"),
-    ],
-)
-def test_wrong_arguments_are_one_line(arguments, said, capsys):
-    assert main(arguments) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
 
 
 def test_junk_is_not_a_case(tmp_path, capsys):

@@ -1,0 +1,1 @@
+"""What the command can be asked to do: one file for each verb, listed in `table`."""

@@ -1,0 +1,173 @@
+"""The main job: from a target to a repro and its report. It is what happens when no verb is named."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import shutil
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+from minimizer import __version__
+from minimizer.console import Console
+from minimizer.folder import FolderError, RunFolder
+from minimizer.handing import keep_best
+from minimizer.handover.record import summary_json
+from minimizer.options import INTERRUPTED, Options, Unusable
+from minimizer.oracle.requests import PRELOAD
+from minimizer.run import Run
+from minimizer.sandbox import Sandbox
+from minimizer.verbs.verb import Verb
+
+POLITELY = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that ask for an end, as Ctrl-C does."""
+
+STATUSES = """\
+exit status: 0 nothing failed, 1 a failure was found and its repro written, 2 the command or target
+is unusable, 3 misuse, 130 interrupted (the best so far is kept; go on with --resume)"""
+
+
+def takes_target(parser: argparse.ArgumentParser) -> None:
+    """The target and the options of a run."""
+    parser.add_argument(
+        "target", metavar="TARGET", help="a Python file with get_model() and get_example_inputs()"
+    )
+    takes_options(parser)
+
+
+def takes_options(parser: argparse.ArgumentParser) -> None:
+    """The options of a run."""
+    add = parser.add_argument
+    add("--out", type=Path, metavar="DIR", help="run folder (default: TARGET-repro)")
+    add("--budget", type=_positive, default=300.0, metavar="SECONDS", help="for everything (default: 300)")
+    add("--seed", type=int, default=0, metavar="N", help="seed of the input search (default: 0)")
+    add("--most-inputs", type=_count, default=2000, metavar="N", help="inputs tried at most (default: 2000)")
+    add("--resume", action="store_true", help="go on with an interrupted run in the same folder")
+    add("--model", default="", metavar="NAME", help="function or attribute with the model")
+    add("--inputs", default="", metavar="NAME", help="function or attribute with example inputs")
+    add(
+        "--check-inputs",
+        default="",
+        metavar="NAME|FILE",
+        help="judge these inputs first: a function of the model file, or a .pt or .safetensors file",
+    )
+    add("--config", action="append", default=[], metavar="KEY=VALUE", help="an Inductor option (repeatable)")
+    add("--json", action="store_true", help="print summary.json to stdout, everything else to stderr")
+    add("--version", action="version", version=f"aoti-minimize {__version__}")
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not value > 0:
+        raise argparse.ArgumentTypeError("must be more than 0 seconds")
+    return value
+
+
+def _count(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return value
+
+
+def setting(text: str) -> tuple[str, object]:
+    """An Inductor option given as ``KEY=VALUE``. Raises Unusable."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise Unusable(f"--config {text!r} is not KEY=VALUE")
+    try:
+        return key, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return key, value
+
+
+def _act(given: argparse.Namespace, console: Console) -> int:
+    target = Path(given.target)
+    if not target.exists():
+        raise Unusable(f"{target} does not exist; give the path of a model file")
+    if target.is_dir():
+        raise Unusable(f"{target} is a folder; give the path of a model file in it")
+    if target.suffix != ".py":
+        raise Unusable(
+            f"{target.name} is not a .py file; give a model file with get_model() and get_example_inputs()"
+        )
+    if shutil.which("g++") is None and shutil.which("clang++") is None:
+        raise Unusable("no C++ compiler on PATH; AOTInductor needs one: install g++")
+    out = given.out or Path(f"{target.stem}-repro")
+    options = Options(
+        target=target,
+        out=out,
+        budget=given.budget,
+        seed=given.seed,
+        most_inputs=given.most_inputs,
+        resume=given.resume,
+        model=given.model,
+        inputs=given.inputs,
+        check_inputs=given.check_inputs,
+        config=tuple(setting(text) for text in given.config),
+        command=given.command,
+    )
+    if given.json:
+        console = Console(quiet=given.quiet, stream=sys.stderr)
+    folder = RunFolder(out, target, resume=options.resume)
+    with Sandbox(PRELOAD) as sandbox:
+        sandbox.warm()
+        run = Run(options, console, folder, sandbox)
+        status = _guarded(run)
+    if given.json:
+        print(json.dumps(summary_json(run.record), indent=1))
+    return status
+
+
+def _guarded(run: Run) -> int:
+    """The run's status; an interruption keeps the best so far. Raises Unusable, FolderError."""
+
+    def interrupt(number: int, frame: object) -> None:
+        # `timeout` and service managers send SIGTERM twice; only a second Ctrl-C is meant as one.
+        for politely in POLITELY:
+            signal.signal(politely, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        run.interrupted = True
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGINT, *POLITELY):
+        signal.signal(number, interrupt)
+    try:
+        return run.go()
+    except (Unusable, FolderError):
+        raise
+    except Exception as problem:
+        raise Unusable(_fault(problem, run.folder)) from problem
+    except KeyboardInterrupt:
+        keep_best(run)
+        return INTERRUPTED
+
+
+def _fault(problem: Exception, folder: RunFolder) -> str:
+    """A fault of our own, or of the machine, in one line; its traceback goes to the run folder."""
+    first = next(iter(str(problem).splitlines()), "")
+    said = f"internal error: {type(problem).__name__}: {first}"
+    try:
+        log = folder.write("internal_error.txt", traceback.format_exc())
+    except OSError as full:
+        return f"{said}; {folder.path} cannot be written any more: {full.strerror}"
+    return f"{said}; its traceback is in {log}, what was found before it in {folder.path}"
+
+
+MINIMIZE = Verb(
+    "minimize",
+    "find an input on which an AOTInductor-compiled model fails; reduce it to a repro",
+    _act,
+    "aoti-minimize model.py --budget 600 --out model-repro",
+    takes_target,
+    more=STATUSES,
+)
