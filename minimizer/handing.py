@@ -46,6 +46,7 @@ MAIN = "repro_target"
 def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None, found: Determinism) -> int:
     """Write and verify the repro, then the reports; the exit status."""
     spoken = _plain(run, case, narrowed) if narrowed is not None else case
+    run.meter.mark("spell")
     attempts = [spoken] if spoken == case else [spoken, case]
     runs = VERIFY_RUNS if found.certain else 5
     runs = 1 if failure.kind == "hang" else runs
@@ -57,6 +58,7 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
             case = attempt
             break
     assert verified is not None
+    run.meter.mark("verify")
     run.folder.save_case(case, "case/reduced", {"signature": str(failure.signature)})
     entries: Sequence[Certificate] = ()
     if narrowed is not None and narrowed.certificate is not None:
@@ -70,6 +72,8 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     )
     if narrowed is not None and failure.stage == "run":
         _passing_neighbour(run, case, narrowed, found)
+    run.meter.mark("report")
+    run.note()
     run.folder.write("report.md", report_markdown(run.record))
     _say_verified(run, verified)
     return FAILURE

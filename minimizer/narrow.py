@@ -25,6 +25,7 @@ from minimizer.reduce.atoms import atoms, kinds
 from minimizer.reduce.cut import Observations, keep, units
 from minimizer.reduce.journal import Journal
 from minimizer.reduce.minimality import Certificate, certificate
+from minimizer.reduce.passes import PASSES, Pass
 from minimizer.reduce.search import Progress, Reduction, is_well_formed, reduce
 
 LEVELS = {"lower": ("lower", "full"), "cxx": ("kernel", "full"), "run": ("jit", "full")}
@@ -219,6 +220,7 @@ def narrow(
     on_progress: Callable[[Progress], None],
     on_accept: Callable[[Case], None],
     also: dict[Signature, tuple[Case, Failure]],
+    passes: Sequence[Pass] = PASSES,
 ) -> Narrowed | None:
     """Reduce a case, confirm the result with the full judge, and certify it.
 
@@ -232,7 +234,7 @@ def narrow(
         if start is None:
             continue
         judge.signature = start[1]
-        watch: dict[str, Any] = {"deadline": deadline, "on_progress": on_progress}
+        watch: dict[str, Any] = {"deadline": deadline, "on_progress": on_progress, "passes": passes}
         record = _AtLevel(journal, level)
         result = reduce(start[0], observed, judge, on_accept=on_accept, journal=record, **watch)
         if judge.turned_away and result.complete and result.case.program.operator_count > 1:

@@ -35,7 +35,7 @@ class Unusable(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for. `budget` in seconds."""
+    """What the command line asks for. `budget` in seconds; `passes` are names (empty = all)."""
 
     target: Path
     out: Path
@@ -47,6 +47,7 @@ class Options:
     inputs: str = ""
     check_inputs: str = ""
     config: tuple[tuple[str, object], ...] = ()
+    passes: tuple[str, ...] = ()
     command: str = ""
 
 
@@ -65,3 +66,26 @@ class Clock:
     def past(self, share: float) -> Callable[[], bool]:
         """Whether a share of the budget is spent, asked later."""
         return lambda: self.spent > share * self.budget
+
+
+@dataclass
+class Meter:
+    """What each step of a run cost, in CPU seconds; `read` gives those of all processes so far.
+
+    >>> seconds = iter([1.0, 4.0, 4.5])
+    >>> meter = Meter(lambda: next(seconds))
+    >>> meter.mark("open"), meter.mark("compile"), meter.mark("open")
+    (None, None, None)
+    >>> meter.steps
+    {'open': 1.5, 'compile': 3.0}
+    """
+
+    read: Callable[[], float]
+    steps: dict[str, float] = field(default_factory=dict)
+    _last: float = 0.0
+
+    def mark(self, step: str) -> None:
+        """Charge to a step what was used since the last mark."""
+        now = self.read()
+        self.steps[step] = self.steps.get(step, 0.0) + now - self._last
+        self._last = now

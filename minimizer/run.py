@@ -33,6 +33,7 @@ from minimizer.options import (
     REDUCE_SHARE,
     REGION_SHARE,
     Clock,
+    Meter,
     Options,
     Unusable,
 )
@@ -43,6 +44,7 @@ from minimizer.pinpoint import find_kernel
 from minimizer.program import TensorMeta
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import FileJournal
+from minimizer.reduce.passes import select
 from minimizer.reduce.search import Progress
 from minimizer.sandbox import Sandbox, TaskError, TimedOut, WorkerLost
 from minimizer.source import custom_namespaces
@@ -59,6 +61,7 @@ class Run:
         self.folder = folder
         self.sandbox = sandbox
         self.clock = Clock(options.budget)
+        self.meter = Meter(sandbox.cpu_seconds)
         self.record = RunRecord(target=options.target.name, command=options.command)
         self.store = str(folder.store.resolve())
         self.request = TargetRequest(
@@ -82,6 +85,7 @@ class Run:
             self.record,
             wall_seconds=self.clock.spent,
             cpu_seconds=self.sandbox.cpu_seconds(),
+            cpu_seconds_by_step=self.meter.steps,
             compiles=self.compiles + self.cases.compiles,
         )
         self.folder.write("summary.json", json.dumps(summary_json(self.record), indent=1) + "\n")
@@ -89,6 +93,7 @@ class Run:
     def go(self) -> int:
         """Run every step; the exit status. Raises Unusable, and KeyboardInterrupt when interrupted."""
         info = self.open()
+        self.meter.mark("open")
         if self.options.check_inputs and self.breaks_contract(info):
             return MISUSE
         resumed = self.folder.load_case() if self.options.resume else None
@@ -101,17 +106,21 @@ class Run:
         else:
             finding = None
             failed = self.compile()
+            self.meter.mark("compile")
             if failed is None:
                 finding = self.search(info)
+                self.meter.mark("fuzz")
                 if finding is None:
                     return self.nothing()
                 failed = finding.failure
             case = self.case_of(info, finding)
             self.describe(failed, case)
             found = self.capture(failed, case)
+            self.meter.mark("capture")
             case, failure = _on_rung(case, found), found.failure
             if finding is not None:
                 self.region(info, finding, failure)
+                self.meter.mark("region")
             self._store(case, failure, found)
         self.describe(failure, case, quiet=True)
         self.best = (case, failure)
@@ -265,7 +274,8 @@ class Run:
             finally:
                 bench.close()
 
-        runs = 2 if failure.kind == "hang" else 5
+        # A compiler that fails is seldom moody and always dear: it was seen once, and is seen twice more.
+        runs = 5 if failure.stage in ("run", "load") and failure.kind != "hang" else 2
         with self.console.bar("capture"):
             found = capture(failure, replay, runs=runs, give_up=self.clock.past(REDUCE_SHARE))
         how = "deterministic" if found.certain else "flaky"
@@ -325,6 +335,7 @@ class Run:
             case = self.shorten(case, failure)
         elif not info.untranslatable:
             narrowed = self.reduce(case, failure, found)
+        self.meter.mark("reduce")
         best = narrowed.case if narrowed else case
         final = narrowed.failure if narrowed else failure
         whole = bool(info.untranslatable)
@@ -339,6 +350,7 @@ class Run:
             if kernel is not None:
                 self.console.say("kernel", kernel.text)
                 self.note(kernel=kernel.summary)
+            self.meter.mark("kernel")
         if narrowed is None and not (final.kind == "hang" and best.program.operators):
             return handing.hand_over_whole(self, best, final, found)
         return handing.hand_over(self, best, final, narrowed, found)
@@ -373,6 +385,7 @@ class Run:
                 on_progress=shown,
                 on_accept=accepted,
                 also=also,
+                passes=select(self.options.passes),
             )
         self.cases.close()
         self._keep_aside(also)

@@ -172,6 +172,16 @@ def test_bash_offers(capsys, model, words, offered):
     assert offered <= set(out.split())
 
 
+@pytest.mark.parametrize("option", ["--passes", "--skip-passes"])
+def test_passes_that_do_not_exist(capsys, model, option):
+    assert "no pass 'windows'; do you mean window" in complaint(capsys, "model.py", option, "sizes,windows")
+    assert "aoti-minimize passes lists them" in complaint(capsys, "model.py", option, "qqqq")
+
+
+def test_no_pass_left(capsys, model):
+    assert "no pass is left" in complaint(capsys, "model.py", "--passes", "sizes", "--skip-passes", "sizes")
+
+
 class Nobody:
     """Stands in for the sandbox: nothing is started."""
 

@@ -28,7 +28,7 @@ class Summary:
 
     `failing_input` is a list of {shape, stride, dtype, device}; `region` {predicate, sizes_tried,
     sizes_failing}; `determinism` {runs, failures, rung}; `kernel` {name, language, nodes, sanitizer};
-    `repro_verified` {runs, failures}.
+    `repro_verified` {runs, failures}; `cpu_seconds_by_step` {step: seconds}.
     """
 
     status: str | None = None
@@ -43,6 +43,7 @@ class Summary:
     candidates: int | None = None
     compiles: int | None = None
     cpu_seconds: float | None = None
+    cpu_seconds_by_step: Mapping[str, float] | None = None
     wall_seconds: float | None = None
     dynamic_dims_before: int | None = None
     dynamic_dims_after: int | None = None

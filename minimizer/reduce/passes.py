@@ -7,8 +7,9 @@ itself stands still.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from minimizer.case import Case
 from minimizer.reduce import argument_passes, hoist, setting_passes
@@ -53,3 +54,27 @@ PASSES: tuple[Pass, ...] = (
     Pass("values", "zeros, ones or ordinary numbers as input", inputs.plain_values),
     Pass("elements", "single elements zero or one", inputs.plain_elements),
 )
+
+
+class UnknownPass(ValueError):
+    """A name that no pass has; the message lists those that come near."""
+
+
+def select(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Pass, ...]:
+    """The passes named in `only` (all when empty) without those in `skip`, in their usual order.
+
+    Raises UnknownPass; and ValueError when none is left.
+
+    >>> [p.name for p in select(["sizes", "window"], skip=["window"])]
+    ['sizes']
+    """
+    names = [p.name for p in PASSES]
+    for name in (*only, *skip):
+        if name not in names:
+            near = get_close_matches(name, names, cutoff=0.4)
+            perhaps = f"do you mean {' or '.join(near)}?" if near else "aoti-minimize passes lists them"
+            raise UnknownPass(f"there is no pass {name!r}; {perhaps}")
+    chosen = tuple(p for p in PASSES if (not only or p.name in only) and p.name not in skip)
+    if not chosen:
+        raise ValueError("no pass is left; name one that is not skipped")
+    return chosen

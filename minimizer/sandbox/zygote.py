@@ -87,17 +87,16 @@ def _worker(request: dict[str, Any], fds: list[int]) -> NoReturn:
 
 
 def _reap(pid: int, block: bool) -> dict[str, Any] | None:
-    """Status and CPU seconds of a worker that has ended, with all that it waited for; None while it runs."""
+    """How a worker ended; None while it runs. Its CPU seconds become this process's."""
     if block:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
-    done, status, usage = os.wait4(pid, 0 if block else os.WNOHANG)
+    done, status = os.waitpid(pid, 0 if block else os.WNOHANG)
     if not done:
         return None
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)  # what the worker left running
-    code = os.waitstatus_to_exitcode(status)
-    return {"code": code, "cpu": usage.ru_utime + usage.ru_stime}
+    return {"code": os.waitstatus_to_exitcode(status)}
 
 
 def main(fd: int, preload: str) -> None:

@@ -18,6 +18,7 @@ from minimizer.handing import keep_best
 from minimizer.handover.record import summary_json
 from minimizer.options import INTERRUPTED, Options, Unusable
 from minimizer.oracle.requests import PRELOAD
+from minimizer.reduce.passes import select
 from minimizer.run import Run
 from minimizer.sandbox import Sandbox
 from minimizer.verbs.verb import Verb
@@ -55,6 +56,8 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
         help="judge these inputs first: a function of the model file, or a .pt or .safetensors file",
     )
     add("--config", action="append", default=[], metavar="KEY=VALUE", help="an Inductor option (repeatable)")
+    add("--passes", type=names, default=(), metavar="NAME,...", help="reduce with these passes only")
+    add("--skip-passes", type=names, default=(), metavar="NAME,...", help="reduce without these passes")
     add("--json", action="store_true", help="print summary.json to stdout, everything else to stderr")
     add("--version", action="version", version=f"aoti-minimize {__version__}")
 
@@ -77,6 +80,11 @@ def _count(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return value
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names given as ``NAME,NAME``."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def setting(text: str) -> tuple[str, object]:
@@ -102,6 +110,10 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         )
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         raise Unusable("no C++ compiler on PATH; AOTInductor needs one: install g++")
+    try:
+        passes = select(given.passes, given.skip_passes)
+    except ValueError as problem:
+        raise Unusable(str(problem)) from None
     out = given.out or Path(f"{target.stem}-repro")
     options = Options(
         target=target,
@@ -114,6 +126,7 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         inputs=given.inputs,
         check_inputs=given.check_inputs,
         config=tuple(setting(text) for text in given.config),
+        passes=tuple(p.name for p in passes),
         command=given.command,
     )
     if given.json:

@@ -11,7 +11,7 @@ from minimizer.case import Case, Literal, Settings, Stored, Value
 from minimizer.program import Graph, Input, Node, Program, Ref, Symbol, TensorMeta, Tree
 from minimizer.reduce.cut import Observations
 from minimizer.reduce.minimality import certificate
-from minimizer.reduce.passes import PASSES
+from minimizer.reduce.passes import PASSES, UnknownPass, select
 from minimizer.reduce.search import Judge, reduce
 from minimizer.reduce.size import size_key
 from strategies.values import Fill
@@ -42,6 +42,17 @@ def relu(*, settings: Settings | None = None, symbols: tuple[str, ...] = ("s0",)
 def test_pass_names_are_unique_and_summaries_short() -> None:
     assert len({p.name for p in PASSES}) == len(PASSES)
     assert all(0 < len(p.summary) <= 60 for p in PASSES)
+
+
+def test_passes_are_chosen_by_name_and_keep_their_order() -> None:
+    everything = [p.name for p in PASSES]
+    assert [p.name for p in select()] == everything
+    assert [p.name for p in select(["values", "window"])] == ["window", "values"]
+    assert [p.name for p in select(skip=["window"])] == [name for name in everything if name != "window"]
+    with pytest.raises(UnknownPass, match="do you mean bypass"):
+        select(["bypas"])
+    with pytest.raises(ValueError, match="no pass is left"):
+        select(["values"], ["values"])
 
 
 def test_slicing_outputs_keeps_the_mutation_that_reaches_them() -> None:
