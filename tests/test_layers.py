@@ -22,6 +22,7 @@ FLOORS = [
         "growth",
         "region",
         "roles",
+        "explain",
     ],
     [
         "sandbox",
@@ -83,6 +84,7 @@ TORCH_FREE = [
     "growth",
     "blame",
     "wording",
+    "explain",
 ]
 """What the main process runs: it decides, and never touches a tensor."""
 
