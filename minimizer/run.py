@@ -6,7 +6,6 @@ interruption keeps the best so far.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -19,7 +18,7 @@ from minimizer.capture import LADDER, Determinism, Rung, capture
 from minimizer.case import Case, Settings, Value
 from minimizer.console import Console
 from minimizer.folder import RunFolder
-from minimizer.handover.record import RunRecord, summary_json
+from minimizer.handover.record import RunRecord, summary_text
 from minimizer.handover.report import report_markdown
 from minimizer.mapping import map_region
 from minimizer.narrow import LEVELS, Narrowed, narrow
@@ -88,7 +87,7 @@ class Run:
             cpu_seconds_by_step=self.meter.steps,
             compiles=self.compiles + self.cases.compiles,
         )
-        self.folder.write("summary.json", json.dumps(summary_json(self.record), indent=1) + "\n")
+        self.folder.write("summary.json", summary_text(self.record))
 
     def go(self) -> int:
         """Run every step; the exit status. Raises Unusable, and KeyboardInterrupt when interrupted."""
@@ -145,6 +144,8 @@ class Run:
         program = info.program
         nodes = f"{program.operator_count} ATen nodes" if not info.untranslatable else "graph not translated"
         self.console.say("target", f"{name}: {signature_text(program)}; {nodes}; {' '.join(info.devices)}")
+        if info.remark:
+            self.console.say("", info.remark)
         if info.untranslatable:
             self.console.say("", f"the graph cannot be reduced: {info.untranslatable}")
         self.note(

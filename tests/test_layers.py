@@ -40,7 +40,7 @@ FLOORS = [
     ["capture", "fuzz", "blame", "wording"],
     ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
-    ["run", "handing", "doctor"],
+    ["run", "handing", "doctor", "packaged"],
     ["verbs"],
     ["cli"],
 ]
@@ -77,6 +77,9 @@ TORCH_FREE = [
     "oracle/requests",
     "oracle/verdict",
     "folder",
+    "packaged",
+    "targets/recognise",
+    "targets/package",
     "verify",
     "mapping",
     "stuck",

@@ -6,6 +6,7 @@ of the report, never filled with a plausible value.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -92,6 +93,11 @@ def summary_json(record: RunRecord) -> dict[str, Any]:
     """
     known = ((f.name, getattr(record, f.name)) for f in fields(Summary))
     return {name: _plain(value) for name, value in known if value is not None}
+
+
+def summary_text(record: RunRecord) -> str:
+    """The text of summary.json."""
+    return json.dumps(summary_json(record), indent=1) + "\n"
 
 
 def _plain(value: Any) -> Any:

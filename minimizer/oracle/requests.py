@@ -32,7 +32,8 @@ class TargetInfo:
 
     `program` is the translated graph; when that is impossible, `untranslatable` says why and the program
     has inputs and symbols but no calls. `examples` are the example tensors, `calls` how often a call must be
-    repeated to see the state change, `files` the target's own Python files, `versions` what it ran with.
+    repeated to see the state change, `files` the target's own Python files, `versions` what it ran with,
+    `remark` what the person should know of it.
     """
 
     program: Program
@@ -43,6 +44,7 @@ class TargetInfo:
     files: tuple[str, ...]
     devices: tuple[str, ...]
     versions: tuple[tuple[str, str], ...]
+    remark: str = ""
 
 
 @dataclass(frozen=True)

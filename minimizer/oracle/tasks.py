@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ from minimizer.oracle.session import RNG_SEED, Session
 from minimizer.oracle.subjects import FileSubject, ProgramSubject
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox.worker import note
-from minimizer.targets import given, model_file
+from minimizer.targets import doors, given, model_file
 from minimizer.targets.options import problem_of
 from minimizer.tensor_code import tensor_code
 from minimizer.tracing import Untranslatable, program_from_export, skeleton
@@ -80,10 +81,11 @@ def open_target(request: TargetRequest) -> TargetInfo:
         untranslatable=untranslatable,
         examples=examples,
         config=tuple(_session.config.items()),
-        calls=2 if _session.stateful else 1,
+        calls=max(target.calls, 2 if _session.stateful else 1),
         files=model_file.siblings(target),
         devices=tuple(devices),
         versions=versions(),
+        remark=target.remark,
     )
 
 
@@ -92,7 +94,7 @@ def _prepare(request: TargetRequest) -> tuple[model_file.ModelFile, torch.nn.Mod
     global _session, _subject
     warm_threads()
     note("import")
-    target = model_file.load(Path(request.path), model=request.model, inputs=request.inputs)
+    target = doors.load(Path(request.path), model=request.model, inputs=request.inputs)
     model = target.get_model()
     model_file.check_tensors(target, model)
     model_file.initialise(target, model)
@@ -202,6 +204,13 @@ def person_inputs(request: TargetRequest, name: str) -> list[Value] | str:
         stored = "" if leaf.device.type == "meta" else store.put(f"given_{k}", leaf)
         values.append(describe(leaf, Stored(stored)))
     return values
+
+
+def read_inputs(name: str) -> list[Value]:
+    """The tensors of a file, described. Raises model_file.Unusable."""
+    nothing = model_file.ModelFile(Path("the package"), ModuleType("package"), torch.nn.Module, ())
+    leaves = pytree.tree_leaves(given.arguments(nothing, name))
+    return [describe(leaf, Stored("")) for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
 def register_operators(files: Sequence[str]) -> None:

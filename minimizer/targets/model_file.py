@@ -33,7 +33,12 @@ class Unusable(Exception):
 
 @dataclass
 class ModelFile:
-    """What a model file gives."""
+    """What a target gives, whatever front door it came through.
+
+    `exported` gives a fresh exported program where the target is one already; `calls` is how often a call
+    must be repeated to fail, as far as is known; `files` are the target's own Python files where they are
+    known; `remark` is said to the person.
+    """
 
     path: Path
     module: ModuleType
@@ -42,6 +47,10 @@ class ModelFile:
     kwargs: dict[str, Any] = field(default_factory=dict)
     dynamic_shapes: Any = None
     config: dict[str, Any] = field(default_factory=dict)
+    exported: Callable[[], torch.export.ExportedProgram] | None = None
+    calls: int = 1
+    files: tuple[Path, ...] | None = None
+    remark: str = ""
 
 
 def import_file(path: Path) -> ModuleType:
@@ -214,7 +223,9 @@ def run_eager(target: ModelFile, model: torch.nn.Module) -> Any:
 
 
 def export(target: ModelFile, model: torch.nn.Module) -> torch.export.ExportedProgram:
-    """Export the model. Raises Unusable when it cannot be exported."""
+    """Export the model, unless it is exported already. Raises Unusable when it cannot be exported."""
+    if target.exported is not None:
+        return target.exported()
     try:
         with torch.no_grad():
             return torch.export.export(
@@ -242,6 +253,8 @@ def check_containers(target: ModelFile, ep: torch.export.ExportedProgram) -> Non
 
 def siblings(target: ModelFile) -> tuple[str, ...]:
     """The target's own Python files: itself and what it imports from its folder."""
+    if target.files is not None:
+        return tuple(str(path) for path in target.files)
     folder = target.path.parent.resolve()
     found = [target.path.resolve()]
     for module in list(sys.modules.values()):

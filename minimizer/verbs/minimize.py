@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import shutil
 import signal
 import sys
 import traceback
 from pathlib import Path
 
-from minimizer import __version__
+from minimizer import __version__, packaged
 from minimizer.console import Console
 from minimizer.folder import FolderError, RunFolder
 from minimizer.handing import keep_best
-from minimizer.handover.record import summary_json
+from minimizer.handover.record import summary_text
 from minimizer.options import INTERRUPTED, Options, Unusable
 from minimizer.oracle.requests import PRELOAD
 from minimizer.reduce.passes import select
 from minimizer.run import Run
 from minimizer.sandbox import Sandbox
+from minimizer.targets.recognise import CASE, PACKAGE, recognise
 from minimizer.verbs.verb import Verb
 
 POLITELY = (signal.SIGTERM, signal.SIGHUP)
@@ -100,14 +100,7 @@ def setting(text: str) -> tuple[str, object]:
 
 def _act(given: argparse.Namespace, console: Console) -> int:
     target = Path(given.target)
-    if not target.exists():
-        raise Unusable(f"{target} does not exist; give the path of a model file")
-    if target.is_dir():
-        raise Unusable(f"{target} is a folder; give the path of a model file in it")
-    if target.suffix != ".py":
-        raise Unusable(
-            f"{target.name} is not a .py file; give a model file with get_model() and get_example_inputs()"
-        )
+    door = recognise(target)
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         raise Unusable("no C++ compiler on PATH; AOTInductor needs one: install g++")
     try:
@@ -124,20 +117,24 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         resume=given.resume,
         model=given.model,
         inputs=given.inputs,
-        check_inputs=given.check_inputs,
+        check_inputs=given.check_inputs or ("failing_inputs" if door.kind == CASE else ""),
         config=tuple(setting(text) for text in given.config),
         passes=tuple(p.name for p in passes),
         command=given.command,
     )
     if given.json:
         console = Console(quiet=given.quiet, stream=sys.stderr)
+    package = packaged.describe_only(options) if door.kind == PACKAGE else None
     folder = RunFolder(out, target, resume=options.resume)
     with Sandbox(PRELOAD) as sandbox:
         sandbox.warm()
-        run = Run(options, console, folder, sandbox)
-        status = _guarded(run)
+        if package is not None:
+            status, record = packaged.check_inputs(options, package, console, folder, sandbox)
+        else:
+            run = Run(options, console, folder, sandbox)
+            status, record = _guarded(run), run.record
     if given.json:
-        print(json.dumps(summary_json(run.record), indent=1))
+        print(summary_text(record), end="")
     return status
 
 
