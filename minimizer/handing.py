@@ -15,7 +15,7 @@ from minimizer.handover.plain import plain_candidates
 from minimizer.handover.record import Certificate
 from minimizer.handover.report import report_markdown
 from minimizer.handover.repro import INPUTS_FILE, repro_source
-from minimizer.handover.whole import whole_source
+from minimizer.handover.whole import PROGRAM_FILE, PROGRAM_TARGET, whole_source
 from minimizer.narrow import Narrowed
 from minimizer.neighbour import difference, nearest
 from minimizer.options import FAILURE
@@ -23,6 +23,7 @@ from minimizer.oracle.requests import TASKS
 from minimizer.oracle.verdict import Failure
 from minimizer.sandbox import TaskError, WorkerLost
 from minimizer.source import custom_namespaces
+from minimizer.targets.recognise import MODEL_FILE, recognise
 from minimizer.verify import Verified, verify
 from minimizer.wording import title_of
 
@@ -124,13 +125,17 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
     """Hand over the person's own model with the failing inputs, where its graph could not be reduced."""
     folder = run.folder
     _clear(folder)
-    _copy_files(run, folder.path / FILES)
+    exported = recognise(run.options.target).kind != MODEL_FILE
+    if exported:
+        folder.write(f"{FILES}/{MAIN}.py", PROGRAM_TARGET)
+        run.bench.save_program(str((folder.path / FILES / PROGRAM_FILE).resolve()))
+    else:
+        _copy_files(run, folder.path / FILES)
     named = [(str(k), value) for k, value in enumerate(case.values)]
     _call(run, "save_tensors", named, run.store, str((folder.path / INPUTS_FILE).resolve()))
     title = title_of(case, failure)
-    text = whole_source(
-        failure, case.settings, title, dict(run.record.versions or {}), run.options, HANG_TIMEOUT
-    )
+    versions = dict(run.record.versions or {})
+    text = whole_source(failure, case.settings, title, versions, run.options, HANG_TIMEOUT, exported=exported)
     folder.write("repro.py", text)
     verified = verify(folder.path, run.sandbox, VERIFY_RUNS if found.certain else 5)
     run.note(

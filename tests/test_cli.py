@@ -55,9 +55,9 @@ def complaint(capsys, *argv):
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["missing.py"], "missing.py does not exist; give the path of a model file"),
-        (["folder"], "folder is a folder; give the path of a model file in it"),
-        (["model.txt"], "model.txt is not a .py file; give a model file with get_model()"),
+        (["missing.py"], "missing.py does not exist; give the path of a Python file with get_model()"),
+        (["folder"], "folder is a folder without a stored case; give the path of a model file in it"),
+        (["model.txt"], "model.txt is empty; give a Python file with get_model()"),
         (["model.py", "--config", "freezing"], "--config 'freezing' is not KEY=VALUE"),
         (["model.py", "--config", "=1"], "--config '=1' is not KEY=VALUE"),
         (["model.py", "--budget", "soon"], "--budget: 'soon' is not a number of seconds"),
@@ -142,7 +142,7 @@ def test_a_verb_is_not_a_file(capsys, here):
     (here / "passes").write_text("")
     assert main(["passes"]) == 0
     assert capsys.readouterr().out
-    assert "passes is not a .py file" in complaint(capsys, "./passes")
+    assert "passes is empty" in complaint(capsys, "./passes")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

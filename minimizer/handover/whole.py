@@ -55,8 +55,7 @@ def compile_model(model, example):
         return model
     if backend != "aoti":
         return torch.compile(model, backend=backend, dynamic=True, options=CONFIG)
-    dims = given("get_dynamic_shapes", "dynamic_shapes", None)
-    program = torch.export.export(model, *example, dynamic_shapes=dims)
+{program}
     path = torch._inductor.aoti_compile_and_package(program, inductor_configs=CONFIG)
     return torch._inductor.aoti_load_package(path)
 
@@ -68,6 +67,24 @@ def check() -> bool:
     example, failing = failing_inputs()
 {body}
 '''
+
+_EXPORTED_HERE = """\
+    dims = given("get_dynamic_shapes", "dynamic_shapes", None)
+    program = torch.export.export(model, *example, dynamic_shapes=dims)"""
+_EXPORTED_BEFORE = "    program = repro_target.exported_program"
+
+PROGRAM_FILE = "program.pt2"
+PROGRAM_TARGET = f'''"""The program as it was exported."""
+
+from pathlib import Path
+
+import torch
+
+exported_program = torch.export.load(Path(__file__).with_name("{PROGRAM_FILE}"))
+model = exported_program.module(check_guards=False)
+example_inputs, example_kwargs = exported_program.example_inputs
+'''
+"""Stands in for a model file where the person brought a program that was exported already."""
 
 _CHILD = """
 
@@ -139,9 +156,19 @@ _MODULES = ("copy", "os", "signal", "subprocess", "sys")
 
 
 def whole_source(
-    failure: Failure, settings: Settings, title: str, versions: Mapping[str, str], names: Any, timeout: int
+    failure: Failure,
+    settings: Settings,
+    title: str,
+    versions: Mapping[str, str],
+    names: Any,
+    timeout: int,
+    *,
+    exported: bool = False,
 ) -> str:
-    """The script's text. `names` has `model` and `inputs`: other givers of the model file than the usual."""
+    """The script's text. `names` has `model` and `inputs`: other givers of the model file than the usual.
+
+    `exported` tells that `PROGRAM_TARGET` stands in for a model file.
+    """
     body = _COMPARE
     if failure.kind in ERRORS:
         body = _ERROR
@@ -171,6 +198,7 @@ def whole_source(
         title=title + (f" (torch {version})" if version else ""),
         modules="\n".join(f"import {name}" for name in used),
         config=config,
+        program=_EXPORTED_BEFORE if exported else _EXPORTED_HERE,
         inputs=inputs,
         model=model,
         body=body,

@@ -186,6 +186,10 @@ class TargetBench:
         )
         return answer
 
+    def save_program(self, file: str) -> None:
+        """Write the exported program to a file, with the example inputs in it."""
+        self._ready(load=False).call(TASKS + "save_program", file, timeout=self.timeout)
+
     def close(self) -> None:
         """End the worker."""
         if self._worker is not None:

@@ -206,6 +206,15 @@ def person_inputs(request: TargetRequest, name: str) -> list[Value] | str:
     return values
 
 
+def save_program(file: str) -> None:
+    """Write the open target's exported program to a file, with its example inputs."""
+    assert _session is not None and _subject is not None
+    ep = _session.ep
+    if ep.example_inputs is None:
+        ep.example_inputs = _subject.nest(_subject.flat)
+    torch.export.save(ep, file)
+
+
 def read_inputs(name: str) -> list[Value]:
     """The tensors of a file, described. Raises model_file.Unusable."""
     nothing = model_file.ModelFile(Path("the package"), ModuleType("package"), torch.nn.Module, ())

@@ -7,6 +7,7 @@ to be trusted as a script is.
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +26,7 @@ _SIZE = 4
 
 def load(path: Path) -> ModelFile:
     """Open a saved program. Raises Unusable."""
-    _check_version(path)
+    _check(path)
     return from_program(path, lambda: read(path))
 
 
@@ -55,21 +56,14 @@ def read(path: Path) -> torch.export.ExportedProgram:
     try:
         return torch.export.load(path)
     except Exception as problem:
-        text = str(problem)
-        if "operator" in text.lower() or "_OpNamespace" in text or "has no attribute" in text:
-            raise Unusable(
-                f"{path.name} needs an operator that is not registered here ({one_line(said_by(problem))}); "
-                "give a Python file that registers it, with get_model() returning "
-                "torch.export.load(...).module()"
-            ) from problem
         raise Unusable(
             f"{path.name} cannot be loaded by torch {torch.__version__}: {one_line(said_by(problem))}; "
             "save it again with this version of torch"
         ) from problem
 
 
-def _check_version(path: Path) -> None:
-    """Raise Unusable for a schema that this torch does not know, before it tries."""
+def _check(path: Path) -> None:
+    """Raise Unusable for a format or an operator that this torch does not know, before it tries."""
     with zipfile.ZipFile(path) as archive:
         names = [n for n in archive.namelist() if "/models/" in n and n.endswith(".json")]
         if len(names) > 1:
@@ -78,7 +72,8 @@ def _check_version(path: Path) -> None:
         if not names:
             return
         try:
-            about = json.loads(archive.read(names[0]))
+            text = archive.read(names[0]).decode()
+            about = json.loads(text)
             schema, saved_by = about["schema_version"], about.get("torch_version", "another version")
             version = int(schema["major"]), int(schema["minor"])
         except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as problem:
@@ -91,6 +86,22 @@ def _check_version(path: Path) -> None:
             f"{torch.__version__} reads format {SCHEMA_VERSION[0]}.{SCHEMA_VERSION[1]}: use that version of "
             "torch, or export again with this one"
         )
+    unknown = [name for name in re.findall(r'"torch\.ops\.([\w.]+)"', text) if not _registered(name)]
+    if unknown:
+        raise Unusable(
+            f"{path.name} calls {unknown[0]}, which is not registered here; give a Python file that "
+            "registers it and whose get_model() returns torch.export.load(FILE).module()"
+        )
+
+
+def _registered(name: str) -> bool:
+    owner: Any = torch.ops
+    try:
+        for part in name.split("."):
+            owner = getattr(owner, part)
+    except (AttributeError, RuntimeError):
+        return False
+    return True
 
 
 def invented_inputs(ep: torch.export.ExportedProgram) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minimizer.options import Unusable
+from minimizer.stored import CASE_PLACES
 
 MODEL_FILE, EXPORTED, PACKAGE, LAUNCHER, GRAPH_SCRIPT, CASE = (
     "model file",
@@ -23,9 +24,6 @@ MODEL_FILE, EXPORTED, PACKAGE, LAUNCHER, GRAPH_SCRIPT, CASE = (
 )
 
 BRING = "a Python file with get_model() and get_example_inputs(), or a program saved with torch.export.save"
-
-CASE_PLACES = ("case.json", "case/reduced/case.json", "case/case.json")
-"""Where a run folder or a case's folder keeps its case, the smallest first."""
 
 _HEAD = 1 << 16
 _PLAIN_PICKLE = ("torch._utils ", "torch ", "collections ", "torch.storage ", "torch._tensor ")

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from minimizer import options
 from minimizer.build import Built, Store, make_tensor
-from minimizer.case import Case, case_from_json
+from minimizer.stored import operator_files, read_case
 from minimizer.targets.model_file import ModelFile, Unusable, import_file
 
 FAILING_INPUTS = "failing_inputs"
 """The name under which the inputs of a stored case are given, as if it were a function of a model file."""
 
 
-def read(path: Path) -> tuple[Case, Path]:
-    """The case and the folder of its tensors. Executes nothing. Raises Unusable."""
-    try:
-        case = case_from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, KeyError, TypeError) as problem:
-        raise Unusable(f"{path} is not a stored case: {problem}") from None
-    store = next((p / "tensors" for p in path.parents if (p / "tensors").is_dir()), path.parent)
-    return case, store
-
-
 def load(path: Path) -> ModelFile:
     """Open a stored case: registers its custom operators and builds its model. Raises Unusable."""
-    case, store = read(path)
+    try:
+        found = read_case(path)
+        files = operator_files(found.case)
+    except options.Unusable as problem:
+        raise Unusable(str(problem)) from None
+    case = found.case
     if not case.program.operators:
         raise Unusable(
             f"{path} holds inputs only, since the graph of its model cannot be expressed; give the model file"
         )
-    for file in case.settings.modules:
-        if not Path(file).exists():
-            raise Unusable(f"the case needs {file}, which registers its custom operators; bring that file")
+    for file in files:
         import_file(Path(file))
-    tensors = Store(store)
+    tensors = Store(found.store)
     try:
         built = Built(case.program, tensors)
         args, kwargs = built.nest(built.examples())
@@ -58,5 +51,5 @@ def load(path: Path) -> ModelFile:
         dynamic_shapes=built.dynamic_shapes,
         config=dict(case.settings.config),
         calls=case.settings.calls,
-        files=tuple(Path(file) for file in case.settings.modules),
+        files=tuple(Path(file) for file in files),
     )

@@ -34,7 +34,9 @@ is unusable, 3 misuse, 130 interrupted (the best so far is kept; go on with --re
 def takes_target(parser: argparse.ArgumentParser) -> None:
     """The target and the options of a run."""
     parser.add_argument(
-        "target", metavar="TARGET", help="a Python file with get_model() and get_example_inputs()"
+        "target",
+        metavar="TARGET",
+        help="a model file, an exported .pt2, a script of PyTorch's minifier, a stored case",
     )
     takes_options(parser)
 
@@ -98,6 +100,11 @@ def setting(text: str) -> tuple[str, object]:
         return key, value
 
 
+def _file_or_name(text: str) -> str:
+    """A file by its whole path, since workers run in folders of their own; any other name as it is."""
+    return str(Path(text).resolve()) if text and not text.isidentifier() and Path(text).exists() else text
+
+
 def _act(given: argparse.Namespace, console: Console) -> int:
     target = Path(given.target)
     door = recognise(target)
@@ -117,7 +124,7 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         resume=given.resume,
         model=given.model,
         inputs=given.inputs,
-        check_inputs=given.check_inputs or ("failing_inputs" if door.kind == CASE else ""),
+        check_inputs=_file_or_name(given.check_inputs) or ("failing_inputs" if door.kind == CASE else ""),
         config=tuple(setting(text) for text in given.config),
         passes=tuple(p.name for p in passes),
         command=given.command,

@@ -12,7 +12,7 @@ from minimizer.options import FAILURE, NONE
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import PRELOAD
 from minimizer.sandbox import Sandbox
-from minimizer.verbs.stored import operator_files, read_case
+from minimizer.stored import operator_files, read_case
 from minimizer.verbs.verb import Verb, takes_stored
 
 REPLAYS = 3

@@ -9,7 +9,8 @@ from pathlib import Path
 from minimizer.case import Case, case_from_json
 from minimizer.options import Unusable
 
-_PLACES = ("", "case.json", "case/reduced/case.json", "case/case.json")
+CASE_PLACES = ("case.json", "case/reduced/case.json", "case/case.json")
+"""Where a run folder or a case's folder keeps its case, the smallest first."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class StoredCase:
 
 def read_case(given: Path) -> StoredCase:
     """The case of a run folder, of a case's folder, or of a JSON file. Raises Unusable."""
-    path = next((given / place for place in _PLACES if (given / place).is_file()), None)
+    path = next((given / place for place in ("", *CASE_PLACES) if (given / place).is_file()), None)
     if path is None:
         raise Unusable(f"{given} holds no stored case; give a run folder or a case.json")
     store = next((p / "tensors" for p in path.parents if (p / "tensors").is_dir()), path.parent)
