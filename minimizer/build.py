@@ -47,8 +47,12 @@ class Store:
         return tensor
 
 
+ALIGNMENT = 64
+"""Bytes: a cache line, the widest vector. What lies before the first element matters modulo this."""
+
+
 def clone_exact(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy with the same sizes, strides and gaps, and a storage of its own."""
+    """A copy with the same sizes, strides, gaps and alignment, and a storage of its own."""
     if tensor.device.type == "meta":
         return tensor
     if tensor.layout != torch.strided or tensor.is_neg() or tensor.is_conj() or tensor.is_quantized:
@@ -56,17 +60,22 @@ def clone_exact(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.numel() == 0:
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
-    base = tensor.as_strided((span,), (1,), tensor.storage_offset()).clone()
-    return base.as_strided(tensor.shape, tensor.stride())
+    before = misalignment(tensor)
+    start = tensor.storage_offset() - before
+    base = tensor.as_strided((before + span,), (1,), start).clone()
+    return base.as_strided(tensor.shape, tensor.stride(), before)
 
 
-def restride(tensor: torch.Tensor, stride: Sequence[int]) -> torch.Tensor:
-    """The same elements laid out with the given strides (in elements; 0 repeats the first element)."""
-    if tuple(stride) == tensor.stride():
+def restride(tensor: torch.Tensor, stride: Sequence[int], offset: int = 0) -> torch.Tensor:
+    """The same elements laid out with the given strides (in elements; 0 repeats the first element).
+
+    `offset` elements of the storage come before the first one.
+    """
+    if tuple(stride) == tensor.stride() and offset == tensor.storage_offset():
         return tensor
     span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, stride))
-    base = torch.zeros(span if tensor.numel() else 0, dtype=tensor.dtype, device=tensor.device)
-    out = base.as_strided(tensor.shape, tuple(stride))
+    base = torch.zeros(offset + span if tensor.numel() else 0, dtype=tensor.dtype, device=tensor.device)
+    out = base.as_strided(tensor.shape, tuple(stride), offset if tensor.numel() else 0)
     into, source = out, tensor
     for dim, step in enumerate(stride):
         if step == 0 and tensor.shape[dim] > 1:
@@ -91,12 +100,17 @@ def make_tensor(value: Value, store: Store) -> torch.Tensor:
         for dim, count in enumerate(value.take):
             tensor = tensor.narrow(dim, 0, min(count, tensor.shape[dim]))
         tensor = tensor.contiguous() if value.stride is None else tensor
-    tensor = restride(tensor, value.stride or contiguous_stride(value.shape))
+    tensor = restride(tensor, value.stride or contiguous_stride(value.shape), value.offset)
     return tensor.to(value.device) if value.device != "cpu" else tensor
 
 
-def describe(tensor: torch.Tensor, data: Stored) -> Value:
-    """The value that stands for a stored tensor."""
+def misalignment(tensor: torch.Tensor) -> int:
+    """How many elements past a multiple of `ALIGNMENT` bytes a tensor starts in its storage."""
+    return tensor.storage_offset() % (ALIGNMENT // tensor.element_size()) if tensor.numel() else 0
+
+
+def describe(tensor: torch.Tensor, data: Stored, *, offset: int = 0) -> Value:
+    """The value that stands for a stored tensor; `offset` where its alignment is part of it."""
     contiguous = tensor.stride() == contiguous_stride(tuple(tensor.shape))
     return Value(
         dtype=dtype_name(tensor.dtype),
@@ -104,6 +118,7 @@ def describe(tensor: torch.Tensor, data: Stored) -> Value:
         data=data,
         stride=None if contiguous else tuple(tensor.stride()),
         device=str(tensor.device),
+        offset=offset,
     )
 
 

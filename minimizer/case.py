@@ -37,7 +37,8 @@ class Value:
     """One concrete tensor: what it looks like and where its elements come from.
 
     `shape` and `stride` are in elements; a contiguous tensor may leave `stride` None. `take` cuts a stored
-    or literal tensor down: for each dim, how many leading elements are kept (None = all).
+    or literal tensor down: for each dim, how many leading elements are kept (None = all). `offset` counts
+    the elements of the storage before the first one: with some, the tensor is not aligned.
     """
 
     dtype: str
@@ -47,6 +48,7 @@ class Value:
     device: str = "cpu"
     bound: int | None = None
     take: tuple[int, ...] | None = None
+    offset: int = 0
 
     @property
     def numel(self) -> int:
@@ -145,6 +147,7 @@ def value_to_json(value: Value) -> dict[str, Any]:
         "device": value.device,
         "bound": value.bound,
         "take": None if value.take is None else list(value.take),
+        "offset": value.offset or None,
         kind: body,
     }
     return {key: item for key, item in plain.items() if item is not None}
@@ -177,6 +180,7 @@ def value_from_json(plain: Mapping[str, Any]) -> Value:
             device=plain.get("device", "cpu"),
             bound=plain.get("bound"),
             take=None if take is None else _sizes(take),
+            offset=_sizes([plain.get("offset", 0)])[0],
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"malformed value: {error}") from error

@@ -92,6 +92,8 @@ class InputSpace:
                 return False
             if any(size < 0 or size != int(size) for size in shape):
                 return False
+            if _overlaps([int(size) for size in shape], [int(evaluate(s, sizes)) for s in i.meta.stride]):
+                return False
             bits = re.search(r"\d+", i.meta.dtype)
             total += math.prod(int(size) for size in shape) * _ITEMSIZE.get(bits[0] if bits else "8", 8)
         return total <= MEMORY
@@ -106,8 +108,11 @@ class InputSpace:
         shape = tuple(int(evaluate(size, sizes)) for size in meta.shape)
         stride = tuple(int(evaluate(step, sizes)) for step in meta.stride)
         bound = _bound(self.roles[k], sizes)
-        plain = stride == contiguous_stride(shape)
-        return Value(meta.dtype, shape, draw.fills[k], None if plain else stride, meta.device, bound)
+        if draw.ones:
+            stride = tuple(draw.ones if size == 1 else step for size, step in zip(shape, stride))
+        plain = None if stride == contiguous_stride(shape) else stride
+        offset = draw.offset if shape and 0 not in shape else 0
+        return Value(meta.dtype, shape, draw.fills[k], plain, meta.device, bound, offset=offset)
 
     def opening(self) -> Iterator[Draw]:
         """The fixed opening moves."""
@@ -116,6 +121,17 @@ class InputSpace:
     def draws(self) -> hypothesis.strategies.SearchStrategy[Draw]:
         """Everything else."""
         return draws(self.symbols, self.specs, self.mined, self.fits)
+
+
+def _overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether elements share memory, repeated ones (stride 0) left aside: the strides of a slice are fixed
+    when it is exported, and larger sizes no longer fit between them."""
+    span = 1
+    for step, size in sorted((step, size) for size, step in zip(shape, stride) if size > 1 and step > 0):
+        if step < span:
+            return True
+        span = step * (size - 1) + span
+    return False
 
 
 def _bound(role: InputRole, sizes: dict[str, int]) -> int | None:

@@ -32,6 +32,11 @@ LEVELS = {"lower": ("lower", "full"), "cxx": ("kernel", "full"), "run": ("jit", 
 """Judges to try, cheapest first, by the stage of the failure. Other stages need the full one."""
 
 
+def levels(path: str, stage: str) -> tuple[str, ...]:
+    """The judges to try for a failure in a stage, cheapest first; ``torch.compile`` has one only."""
+    return LEVELS.get(stage, ("full",)) if path == "aoti" else ("full",)
+
+
 @dataclass
 class Prosecutor:
     """Judges candidates at one level against one signature, and keeps what else it sees.
@@ -227,7 +232,7 @@ def narrow(
     None when the translated program does not show the failure at any level.
     """
     notes: list[str] = []
-    for level in LEVELS.get(failure.stage, ("full",)):
+    for level in levels(case.settings.path, failure.stage):
         dynamic, joined = case.program.dynamic_dims > 0, hangs_together(case.program)
         judge = Prosecutor(bench, level, failure.signature, repeats, dynamic=dynamic, joined=joined)
         start = starting_point(judge, case, failure, observed)

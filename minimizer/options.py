@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from minimizer.variant import Wanted
+
 NONE, FAILURE, UNUSABLE, MISUSE, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit statuses."""
 
@@ -48,7 +50,13 @@ class Options:
     check_inputs: str = ""
     config: tuple[tuple[str, object], ...] = ()
     passes: tuple[str, ...] = ()
+    wanted: Wanted = Wanted()
     command: str = ""
+
+    @property
+    def search_share(self) -> float:
+        """Share of the budget after which the search of the program as written ends."""
+        return 0.5 * FUZZ_SHARE if self.wanted.asks else FUZZ_SHARE
 
 
 @dataclass

@@ -17,14 +17,14 @@ from minimizer.blame import cause_of
 from minimizer.capture import LADDER, Determinism, Rung, capture
 from minimizer.case import Case, Settings, Value
 from minimizer.console import Console
+from minimizer.exploring import Elsewhere, explore
 from minimizer.folder import RunFolder
 from minimizer.handover.record import RunRecord, summary_text
 from minimizer.handover.report import report_markdown
 from minimizer.mapping import map_region
-from minimizer.narrow import LEVELS, Narrowed, narrow
+from minimizer.narrow import Narrowed, levels, narrow
 from minimizer.options import (
     COMPILE_SHARE,
-    FUZZ_SHARE,
     MILD_SHARE,
     MISUSE,
     NONE,
@@ -64,7 +64,12 @@ class Run:
         self.record = RunRecord(target=options.target.name, command=options.command)
         self.store = str(folder.store.resolve())
         self.request = TargetRequest(
-            str(options.target.resolve()), self.store, options.model, options.inputs, options.config
+            str(options.target.resolve()),
+            self.store,
+            options.model,
+            options.inputs,
+            options.config,
+            options.wanted.base,
         )
         self.package = sandbox.scratch / "target.pt2"
         self.bench = TargetBench(sandbox, self.request, self.package)
@@ -108,10 +113,14 @@ class Run:
             self.meter.mark("compile")
             if failed is None:
                 finding = self.search(info)
+                failed = finding.failure if finding is not None else None
                 self.meter.mark("fuzz")
-                if finding is None:
+            if failed is None:
+                elsewhere = explore(self, info)
+                self.meter.mark("variants")
+                if elsewhere is None:
                     return self.nothing()
-                failed = finding.failure
+                info, finding, failed = self.move(elsewhere), elsewhere.finding, elsewhere.failure
             case = self.case_of(info, finding)
             self.describe(failed, case)
             found = self.capture(failed, case)
@@ -124,6 +133,13 @@ class Run:
         self.describe(failure, case, quiet=True)
         self.best = (case, failure)
         return self.finish(info, case, failure, found)
+
+    def move(self, elsewhere: Elsewhere) -> TargetInfo:
+        """Go on with the artifact of a variant; what it tells of the target."""
+        self.bench.close()
+        self.bench = elsewhere.bench
+        self.request, self.package = self.bench.request, self.bench.package
+        return elsewhere.info
 
     def open(self) -> TargetInfo:
         """Open the target and say what it is. Raises Unusable."""
@@ -213,7 +229,7 @@ class Run:
                 seed=self.options.seed,
                 calls=info.calls,
                 most=self.options.most_inputs,
-                give_up=self.clock.past(FUZZ_SHARE),
+                give_up=self.clock.past(self.options.search_share),
                 settle=self.clock.past(MILD_SHARE),
                 progress=bar.at,
             )
@@ -240,7 +256,9 @@ class Run:
         values = finding.values if finding is not None else info.examples
         modules = (info.files[0],) if custom_namespaces(info.program) else ()
         calls = finding.calls if finding else info.calls
-        return Case(info.program, tuple(values), Settings(config=info.config, calls=calls, modules=modules))
+        path = self.request.variant.path
+        settings = Settings(path, config=info.config, calls=calls, modules=modules)
+        return Case(info.program, tuple(values), settings)
 
     def describe(self, failure: Failure, case: Case, *, quiet: bool = False) -> None:
         """Say and note what fails."""
@@ -264,7 +282,7 @@ class Run:
             return Determinism(LADDER[0], 1, 1, failure)  # minutes each; the growth curve is the evidence
 
         def replay(rung: Rung) -> Verdict:
-            if failure.stage not in ("run", "load"):
+            if failure.stage not in ("run", "load") and case.settings.path == "aoti":
                 return self._recompile(failure)
             bench = TargetBench(
                 self.sandbox, self.request, self.package, rung.environment, info=self.bench.info
@@ -291,7 +309,7 @@ class Run:
             self.sandbox, self.request, self.sandbox.scratch / "again.pt2", info=self.bench.info
         )
         try:
-            for level in LEVELS.get(failure.stage, ("full",)):
+            for level in levels("aoti", failure.stage):
                 again = bench.compile(self.compile_limit, level)
                 self.compiles += level != "lower"
                 if again is not None:

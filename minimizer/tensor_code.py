@@ -101,6 +101,9 @@ def tensor_code(value: Value, store: Store, budget: int) -> str | None:
     if code is not None:
         candidates.append(code)
     stride = value.stride or contiguous_stride(value.shape)
+    if value.offset and tensor.numel():
+        placed = (_placed(code, tensor, stride) for code in sorted(candidates, key=len))
+        return next((text for text in placed if len(text) <= LONGEST and _builds(text, tensor)), None)
     once = tensor
     for dim, step in enumerate(tensor.stride() if tensor.numel() else ()):
         once = once.narrow(dim, 0, 1) if step == 0 else once
@@ -131,14 +134,20 @@ def _layouts(code: str, tensor: torch.Tensor, stride: tuple[int, ...]) -> list[s
         if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
             options.insert(0, f"{code}.contiguous(memory_format=torch.channels_last)")
         return options
-    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, stride))
-    shape, steps = tuple(tensor.shape), tuple(stride)
+    return [_placed(code, tensor, stride)]
+
+
+def _placed(code: str, tensor: torch.Tensor, stride: tuple[int, ...]) -> str:
+    """The expression copied into a view with the value's strides and offset."""
+    offset = tensor.storage_offset()
+    span = offset + 1 + sum((size - 1) * step for size, step in zip(tensor.shape, stride))
     name = dtype_name(tensor.dtype)
-    return [f"torch.zeros({span}, dtype=torch.{name}).as_strided({shape}, {steps}).copy_({code})"]
+    view = f"{tuple(tensor.shape)}, {tuple(stride)}" + (f", {offset}" if offset else "")
+    return f"torch.zeros({span}, dtype=torch.{name}).as_strided({view}).copy_({code})"
 
 
 def _builds(code: str, tensor: torch.Tensor) -> bool:
-    """Whether running the code gives the same tensor, bits and strides."""
+    """Whether running the code gives the same tensor: bits, strides and offset."""
     try:
         made = eval(code, {"torch": torch, "__builtins__": {"float": float, "complex": complex}})
     except (RuntimeError, ValueError, TypeError):
@@ -146,5 +155,7 @@ def _builds(code: str, tensor: torch.Tensor) -> bool:
     if not isinstance(made, torch.Tensor) or made.dtype != tensor.dtype or made.shape != tensor.shape:
         return False
     if tensor.numel() and made.stride() != tensor.stride():
+        return False
+    if tensor.numel() and made.storage_offset() != tensor.storage_offset():
         return False
     return torch.equal(_bits(made), _bits(tensor))

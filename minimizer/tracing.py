@@ -344,14 +344,18 @@ def _nested(spec: pytree.TreeSpec, leaves: Sequence[Any], plain: Callable[[Any],
 
 
 def program_from_export(
-    ep: torch.export.ExportedProgram, store: Store, names: Mapping[str, str] | None = None
+    ep: torch.export.ExportedProgram,
+    store: Store,
+    names: Mapping[str, str] | None = None,
+    *,
+    prefix: str = "state_",
 ) -> Program:
-    """Translate an exported program; its state tensors go to the store.
+    """Translate an exported program; its state tensors go to the store, their names beginning with `prefix`.
 
     `names` renames symbols (to the person's own ``Dim`` names). Raises Untranslatable.
     """
     gm = ep.module(check_guards=False)
-    translation = _Translation(gm, store, "state_", top=True)
+    translation = _Translation(gm, store, prefix, top=True)
     translation.run()
     assert ep.call_spec.out_spec is not None and ep.call_spec.in_spec is not None
     flat_out = list(translation.output_value)

@@ -30,6 +30,7 @@ def inputs_text(program: Program, values: Sequence[Value]) -> str:
     lines = []
     for i, value in zip(program.inputs, values):
         layout = "contiguous" if value.stride is None else f"strides {list(value.stride)}"
+        layout += f", storage offset {value.offset}" if value.offset else ""
         lines.append(f"\n{i.name}: {value.dtype}{list(value.shape)} {layout}")
     return "".join(lines[:6])
 
@@ -37,7 +38,14 @@ def inputs_text(program: Program, values: Sequence[Value]) -> str:
 def described(value: Value) -> dict[str, Any]:
     """An input for summary.json."""
     stride = value.stride or contiguous_stride(value.shape)
-    return {"shape": list(value.shape), "stride": list(stride), "dtype": value.dtype, "device": value.device}
+    offset = {"storage_offset": value.offset} if value.offset else {}
+    return {
+        "shape": list(value.shape),
+        "stride": list(stride),
+        "dtype": value.dtype,
+        "device": value.device,
+        **offset,
+    }
 
 
 def signature_text(program: Program) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import islice
 
 from hypothesis import strategies as st
 
@@ -24,6 +24,9 @@ OPENING = 400
 SINGLES = 24
 """Moves of one unusual thing before moves of two."""
 
+ODD = 7
+"""A stride that no contiguous dim of size 1 has, whatever the other sizes are likely to be."""
+
 Spec = tuple[str, Role]
 """One tensor input: its dtype (torch's name without the prefix) and what the program does with it."""
 
@@ -34,12 +37,19 @@ Move = tuple[dict[str, int], tuple[Fill, ...]]
 class Draw:
     """One description of all inputs: `(symbol, size)` pairs in symbol order, and a fill per tensor input.
 
+    `offset` elements of each storage come before the first one, so that with 1 nothing is aligned; `ones` is
+    the stride of dims of size 1 (0: as usual). A compiled program promises to take both, since neither is
+    part of what it was exported with; code that loads aligned vectors, or compares strides that mean nothing,
+    does not.
+
     >>> Draw((("n", 17),), (Fill("ones"),)).size_of
     {'n': 17}
     """
 
     sizes: tuple[tuple[str, int], ...]
     fills: tuple[Fill, ...]
+    offset: int = 0
+    ones: int = 0
 
     @property
     def size_of(self) -> dict[str, int]:
@@ -58,8 +68,9 @@ def opening(
     """The first inputs to try: deterministic, each once, most telling first, at most `OPENING` of them.
 
     Telling sizes with plain values (starting with the hints) and the hints with telling fills alternate;
-    after `SINGLES` of them, products of both join in, in order of the sum of their ranks. Products leave
-    out empty sizes, where values do not matter, and out-of-range fills.
+    after `SINGLES` of them the hints and the smallest sizes lie out of place once (`Draw.offset`), and
+    products of both join in, in order of the sum of their ranks. Products leave out empty sizes, where values
+    do not matter, and out-of-range fills.
 
     >>> moves = opening([Symbol("n", 2, 9, 8)], [("bool", Role())])
     >>> [(draw.size_of["n"], draw.fills[0].kind) for draw in islice(moves, 5)]
@@ -73,9 +84,18 @@ def opening(
     by_fill = ((swept[0], chosen) for chosen in filled[1:])
     full = [found for found in swept[1:] if all(found.values())]
     valid = [chosen for chosen in filled[1:] if not any(map(is_out_of_range, chosen))]
-    singles = islice(_in_turn(by_size, by_fill), SINGLES)
-    moves = chain(singles, _in_turn(by_size, by_fill, _by_rank(full, valid)))
-    yield from (Draw(tuple(found.items()), chosen) for found, chosen in islice(moves, OPENING))
+    moves = _in_turn(by_size, by_fill)
+    yield from (Draw(tuple(sizes.items()), chosen) for sizes, chosen in islice(moves, SINGLES))
+    ends = [swept[0], min(full, key=_volume, default=swept[0])] if specs else []
+    placed = [Draw(tuple(sizes.items()), filled[0], offset=1, ones=ODD) for sizes in ends]
+    yield from dict.fromkeys(placed)
+    most = OPENING - SINGLES - len(set(placed))
+    rest = islice(_in_turn(by_size, by_fill, _by_rank(full, valid)), most)
+    yield from (Draw(tuple(sizes.items()), chosen) for sizes, chosen in rest)
+
+
+def _volume(found: dict[str, int]) -> int:
+    return sum(found.values())
 
 
 def _in_turn(*lists: Iterator[Move]) -> Iterator[Move]:
@@ -103,16 +123,17 @@ def draws(
 ) -> st.SearchStrategy[Draw]:
     """Draws sizes and fills at random; half of the time, inputs that can share the first input's kind do.
 
-    Shrinks sizes first (towards the low ends), then fills (towards zeros). Inputs that were drawn alike may
-    stay alike: all ones counts as no harder to read than ones beside zeros.
+    Shrinks sizes first (towards the low ends), then fills (towards zeros), then to where tensors usually lie.
+    Inputs that were drawn alike may stay alike: all ones counts as no harder to read than ones beside zeros.
 
     >>> from hypothesis import find
     >>> find(draws([Symbol("n", 0, 64, 8)], [("int8", Role())]), lambda draw: draw.size_of["n"] >= 16)
-    Draw(sizes=(('n', 16),), fills=(Fill(kind='zeros', seed=0, low=0.0, high=1.0),))
+    Draw(sizes=(('n', 16),), fills=(Fill(kind='zeros', seed=0, low=0.0, high=1.0),), offset=0, ones=0)
     """
     drawn_sizes = sizes(symbols, mined, fits=fits, cap=cap)
     drawn_fills = [fills(*spec) for spec in specs]
     telling = [{fill.kind: fill for fill in telling_fills(*spec)} for spec in specs]
+    placed = st.sampled_from([*[(0, 0)] * 6, (1, 0), (0, ODD)])
 
     @st.composite
     def one_draw(draw: st.DrawFn) -> Draw:
@@ -122,7 +143,8 @@ def draws(
             chosen = [
                 _alike(fill, chosen[0].kind, kinds) for fill, kinds in zip(chosen, telling, strict=True)
             ]
-        return Draw(tuple(found.items()), tuple(chosen))
+        offset, ones = draw(placed) if specs else (0, 0)
+        return Draw(tuple(found.items()), tuple(chosen), offset, ones)
 
     return one_draw()
 

@@ -17,6 +17,7 @@ FLOORS = [
         "liveness",
         "source",
         "case",
+        "variant",
         "console",
         "options",
         "growth",
@@ -40,7 +41,7 @@ FLOORS = [
     ["capture", "fuzz", "blame", "wording"],
     ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
-    ["run", "handing", "doctor", "packaged"],
+    ["run", "handing", "exploring", "doctor", "packaged"],
     ["verbs"],
     ["cli"],
 ]
@@ -54,6 +55,8 @@ ALONE = {
 """Packages that may know only these."""
 
 TORCH_FREE = [
+    "variant",
+    "exploring",
     "symbolic",
     "program",
     "liveness",

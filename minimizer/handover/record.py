@@ -28,8 +28,9 @@ class Summary:
     """The fields of summary.json, in order.
 
     `failing_input` is a list of {shape, stride, dtype, device}; `region` {predicate, sizes_tried,
-    sizes_failing}; `determinism` {runs, failures, rung}; `kernel` {name, language, nodes, sanitizer};
-    `repro_verified` {runs, failures}; `cpu_seconds_by_step` {step: seconds}.
+    sizes_failing}; `variants` a list of {variant, outcome, inputs}; `determinism` {runs, failures, rung};
+    `kernel` {name, language, nodes, sanitizer}; `repro_verified` {runs, failures}; `cpu_seconds_by_step`
+    {step: seconds}.
     """
 
     status: str | None = None
@@ -50,6 +51,7 @@ class Summary:
     dynamic_dims_after: int | None = None
     failing_input: tuple[Mapping[str, Any], ...] | None = None
     region: Mapping[str, Any] | None = None
+    variants: tuple[Mapping[str, Any], ...] | None = None
     determinism: Mapping[str, Any] | None = None
     minimal: bool | None = None
     cause: str | None = None

@@ -53,6 +53,7 @@ def report_markdown(record: RunRecord) -> str:
         _section("Nearest case that passes", _neighbour(record)),
         _section("Minimality", _table(record.certificate, "taken away", "then")),
         _section("With other settings", _table(record.ablation, "setting", "result")),
+        _section("Other ways to export and compile it", _variants(record)),
         _section("Determinism", _determinism(record)),
         _section("Also seen", "\n".join(f"- {finding}" for finding in record.findings)),
         _section("Versions", _versions(record.versions or {})),
@@ -220,6 +221,14 @@ def _table(rows: Sequence[Certificate], left: str, right: str) -> str:
 
 def _cell(text: str) -> str:
     return _line(text).replace("|", "\\|")[:200]
+
+
+def _variants(record: RunRecord) -> str:
+    rows = [
+        Certificate(str(row.get("variant")), f"{row.get('outcome')} ({row.get('inputs')} inputs)")
+        for row in record.variants or ()
+    ]
+    return _table(rows, "variant", "result")
 
 
 def _determinism(record: RunRecord) -> str:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from minimizer.case import Case, Value
 from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
@@ -121,7 +122,9 @@ class TargetBench:
         return self._worker
 
     def generated_code(self) -> str:
-        """The C++ text of the package."""
+        """The C++ text of the package; empty where there is none."""
+        if not self.package.exists():
+            return ""
         text: str = self._ready(load=False).call(
             TASKS + "generated_code", str(self.package), timeout=self.open_timeout
         )
@@ -158,6 +161,10 @@ class TargetBench:
         self.timeout = max(self.timeout, 20 * took)
         self.run_timeout = max(self.run_timeout, 20 * took)
         return verdict
+
+    def ask(self, task: str, values: Sequence[Sequence[Value]], *, timeout: float) -> Any:
+        """What another task says of inputs, with the package loaded. Raises TaskError and WorkerLost."""
+        return self._ready().call(task, tuple(map(tuple, values)), self.request.store, timeout=timeout)
 
     def guards_reject(self, values: Sequence[Value]) -> str:
         """Why the exported program refuses these inputs; empty when it accepts them."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from minimizer.case import Value
 from minimizer.program import Program
+from minimizer.variant import Variant
 
 PRELOAD = "minimizer.oracle.warm"
 """What a sandbox imports before it forks workers for these tasks."""
@@ -17,13 +18,19 @@ TASKS = "minimizer.oracle.tasks:"
 
 @dataclass(frozen=True)
 class TargetRequest:
-    """Which model file to open. `store` is the folder for tensors; `inputs` and `model` name other givers."""
+    """Which model file to open, and as which variant.
+
+    `store` is the folder for tensors; `inputs` and `model` name other givers. `prefix` starts the names of
+    tensors that are stored for this variant.
+    """
 
     path: str
     store: str
     model: str = ""
     inputs: str = ""
     config: tuple[tuple[str, Any], ...] = ()
+    variant: Variant = field(default_factory=Variant)
+    prefix: str = ""
 
 
 @dataclass(frozen=True)

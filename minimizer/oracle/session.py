@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ from minimizer.oracle import stages
 from minimizer.oracle.compare import TOLERANCES, Mismatch, compare
 from minimizer.oracle.envelope import Envelope, Free
 from minimizer.oracle.freedoms import HUGE
+from minimizer.oracle.torch_compile import compile_lazily
 from minimizer.oracle.verdict import SEVERITY, Failure, Verdict
 from minimizer.sandbox.worker import note, printed, printed_since
 
@@ -63,6 +65,10 @@ def clone_inputs(flat: Sequence[Any]) -> list[Any]:
     ]
 
 
+def _is_dynamic(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape)
+
+
 def _tensors(flat: Sequence[Any]) -> list[torch.Tensor]:
     return [value for value in flat if isinstance(value, torch.Tensor)]
 
@@ -70,9 +76,10 @@ def _tensors(flat: Sequence[Any]) -> list[torch.Tensor]:
 class Session:
     """A subject, its compiled form, and verdicts on inputs."""
 
-    def __init__(self, subject: Subject, config: dict[str, Any]) -> None:
+    def __init__(self, subject: Subject, config: dict[str, Any], path: str = "aoti") -> None:
         self.subject = subject
         self.config = config
+        self.path = path
         self._ep: torch.export.ExportedProgram | None = None
         self._call: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self._load: Callable[[], Callable[[Sequence[Any]], Sequence[Any]]] | None = None
@@ -90,8 +97,11 @@ class Session:
     def compile(self, level: str, package: str) -> stages.Compiled:
         """Compile up to a level of `stages.LEVELS`; with ``jit`` and ``full`` the session can then judge.
 
-        Raises stages.StageError.
+        On the path ``inductor`` nothing is compiled before the first call. Raises stages.StageError.
         """
+        if self.path == "inductor":
+            self.load(package)
+            return stages.Compiled(self._call)
         if level == "jit":
             compiled = stages.compile_jit(self.ep, self.config)
             self._call = compiled.call
@@ -106,6 +116,11 @@ class Session:
         """Load a compiled package. Raises stages.StageError."""
 
         def fresh() -> Callable[[Sequence[Any]], Sequence[Any]]:
+            if self.path == "inductor":
+                given = self.ep.graph.find_nodes(op="placeholder")
+                dynamic = any(_is_dynamic(node.meta.get("val")) for node in given)
+                config, module = stages.options(self.config), self.subject.module()
+                return compile_lazily(module, self.subject.nest, config, dynamic=dynamic)
             loaded = stages.load_package(package)
 
             def call(flat: Sequence[Any]) -> Sequence[Any]:
@@ -202,6 +217,19 @@ class Session:
                     return verdict
         return Verdict("pass", error_ratio=ratio)
 
+    def bare_loop(self, inputs: Sequence[Sequence[Any]]) -> float:
+        """Seconds for calling both sides on each of the flat inputs and comparing, with nothing else done."""
+        assert self._call is not None
+        model = self.subject.module()
+        started = time.perf_counter()
+        with torch.no_grad():
+            for flat in inputs:
+                args, kwargs = self.subject.nest(flat)
+                expected = pytree.tree_leaves(model(*args, **kwargs))
+                actual = list(self._call(flat))
+                torch.testing.assert_close(actual, expected, equal_nan=True, rtol=1e-2, atol=1e-2)
+        return time.perf_counter() - started
+
     def _after_eager_error(
         self,
         call: Callable[[Sequence[Any]], Sequence[Any]],
@@ -282,6 +310,8 @@ class Session:
 def _runtime_failure(compiled: Outcome) -> Failure:
     """The compiled program's exception; AOTI's own says only *API call failed*, the reason goes to stderr."""
     assert compiled.problem is not None
+    if isinstance(compiled.problem, stages.StageError):  # torch.compile compiles when it is called
+        return compiled.problem.failure
     failure = stages.failure_of(compiled.problem, "runtime_error", "run")
     said = re.search(r"^(?:Error|Exception): (.*)", compiled.printed, re.MULTILINE)
     if said and "API call failed" in failure.message:

@@ -114,7 +114,8 @@ def _named_operator(message: str) -> str:
     return ""
 
 
-def _options(config: Mapping[str, Any]) -> dict[str, Any]:
+def options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Inductor options as they are passed on."""
     # Random operators must draw the same stream as eager, or nothing with dropout can be compared.
     return {"fallback_random": True, **config}
 
@@ -172,7 +173,7 @@ def compile_package(
     try:
         with _watching(level, seen), torch.no_grad():
             torch._inductor.aoti_compile_and_package(
-                ep, package_path=package, inductor_configs=_options(config)
+                ep, package_path=package, inductor_configs=options(config)
             )
     except _Stop:
         pass
@@ -183,6 +184,13 @@ def compile_package(
         kind = "cxx_error" if cxx else "compile_error"
         raise StageError(failure_of(problem, kind, stage)) from problem
     return seen
+
+
+def compile_problem(problem: BaseException) -> Failure:
+    """What the C++ compiler or, before it, Inductor raised. Raises Exhausted when the machine is at fault."""
+    _raise_if_exhausted(problem)
+    cxx = isinstance(_inner(problem), CppCompileError)
+    return failure_of(problem, *(("cxx_error", "cxx") if cxx else ("compile_error", "lower")))
 
 
 def _inner(problem: BaseException) -> BaseException:
@@ -237,20 +245,17 @@ def compile_jit(ep: torch.export.ExportedProgram, config: Mapping[str, Any]) -> 
     _own_state(gm)
     note("lower")
     try:
-        flat, options = compile_fx_module._aoti_flatten_inputs(
-            gm, ep.example_inputs[0], ep.example_inputs[1], options=_options(config)
+        flat, patches = compile_fx_module._aoti_flatten_inputs(
+            gm, ep.example_inputs[0], ep.example_inputs[1], options=options(config)
         )
         from torch._export.utils import _compiling_state_context
 
         with _compiling_state_context(), torch.no_grad():
-            compile_fx_module.compile_fx_aot(gm, flat, inner_compile=inner, config_patches=options)
+            compile_fx_module.compile_fx_aot(gm, flat, inner_compile=inner, config_patches=patches)
     except _Stop:
         pass
     except Exception as problem:
-        _raise_if_exhausted(problem)
-        cxx = isinstance(_inner(problem), CppCompileError)
-        kind, stage = ("cxx_error", "cxx") if cxx else ("compile_error", "lower")
-        raise StageError(failure_of(problem, kind, stage)) from problem
+        raise StageError(compile_problem(problem)) from problem
     call = captured["call"]
 
     def run(values: Sequence[Any]) -> Sequence[Any]:

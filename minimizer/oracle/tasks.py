@@ -21,7 +21,7 @@ import torch
 from torch._inductor.cpp_builder import get_compiler_version_info, get_cpp_compiler
 from torch.utils import _pytree as pytree
 
-from minimizer.build import Store, describe, make_tensor
+from minimizer.build import Store, describe, make_tensor, misalignment
 from minimizer.case import Case, Stored, Value
 from minimizer.oracle import stages
 from minimizer.oracle.kernels import kernel_sources
@@ -32,6 +32,7 @@ from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox.worker import note
 from minimizer.targets import doors, given, model_file
 from minimizer.targets.options import problem_of
+from minimizer.targets.variants import apply_variant
 from minimizer.tensor_code import tensor_code
 from minimizer.tracing import Untranslatable, program_from_export, skeleton
 
@@ -65,12 +66,13 @@ def open_target(request: TargetRequest) -> TargetInfo:
     tensors = [leaf for leaf in _subject.flat if isinstance(leaf, torch.Tensor)]
     untranslatable = ""
     try:
-        program = program_from_export(ep, store, model_file.dim_names(target, ep))
+        names = model_file.dim_names(target, ep)
+        program = program_from_export(ep, store, names, prefix=f"{request.prefix}state_")
     except Untranslatable as problem:
         untranslatable = str(problem)
         program = skeleton(ep)
     examples = tuple(
-        describe(t, Stored(store.put(f"example_{k}", t) if first else f"example_{k}"))
+        describe(t, Stored(_example(store, f"{request.prefix}example_{k}", t)), offset=misalignment(t))
         for k, t in enumerate(tensors)
     )
     devices = sorted(
@@ -89,6 +91,11 @@ def open_target(request: TargetRequest) -> TargetInfo:
     )
 
 
+def _example(store: Store, name: str, tensor: torch.Tensor) -> str:
+    """The name of a stored example; the worker that comes first decides what is in it."""
+    return name if (store.folder / f"{name}.pt").exists() else store.put(name, tensor)
+
+
 def _prepare(request: TargetRequest) -> tuple[model_file.ModelFile, torch.nn.Module]:
     """Import the model file and open a session for it, with the state that other workers use."""
     global _session, _subject
@@ -98,12 +105,15 @@ def _prepare(request: TargetRequest) -> tuple[model_file.ModelFile, torch.nn.Mod
     model = target.get_model()
     model_file.check_tensors(target, model)
     model_file.initialise(target, model)
+    apply_variant(target, model, request.variant)
     _subject = FileSubject(target, model, Store(request.store))
     _subject.load_state()
     wrong = problem_of(dict(request.config))
     if wrong:
         raise model_file.Unusable(f"--config: {wrong}")
-    _session = Session(_subject, {**target.config, **dict(request.config)})
+    variant = request.variant
+    config = {**target.config, **dict(request.config), **dict(variant.config)}
+    _session = Session(_subject, config, variant.path)
     return target, model
 
 
@@ -172,6 +182,16 @@ def judge_inputs(values: Sequence[Value], store: str, calls: int, plainly: bool 
     return _session.judge(_subject.with_tensors(tensors), calls, plainly=plainly)
 
 
+def bare_loop(inputs: Sequence[Sequence[Value]], store: str) -> float:
+    """Seconds for running inputs through eager and compiled and comparing, with nothing else done.
+
+    The yardstick of the search's speed; raises AssertionError where the two differ.
+    """
+    assert _session is not None and _subject is not None
+    made = [[make_tensor(value, Store(store)) for value in values] for values in inputs]
+    return _session.bare_loop([_subject.with_tensors(tensors) for tensors in made])
+
+
 def check_guards(values: Sequence[Value], store: str) -> str:
     """Why the exported program refuses these inputs; empty when it does not. Runs nothing compiled."""
     assert _session is not None and _subject is not None
@@ -238,7 +258,7 @@ def judge_case(case: Case, store: str, package: str, level: str) -> Verdict:
     try:
         register_operators(case.settings.modules)
         subject = ProgramSubject(case.program, Store(store))
-        session = Session(subject, dict(case.settings.config))
+        session = Session(subject, dict(case.settings.config), case.settings.path)
         note("eager")
         flat = [make_tensor(value, Store(store)) for value in case.values]
         eager_problem = session.eager_problem(flat)

@@ -187,7 +187,9 @@ def plain_strides(case: Case, observed: Observations) -> Proposals:
     odd = [
         i.name
         for i, value in zip(case.program.inputs, case.values, strict=True)
-        if not is_contiguous(i.meta) or value.stride not in (None, contiguous_stride(value.shape))
+        if not is_contiguous(i.meta)
+        or value.offset
+        or value.stride not in (None, contiguous_stride(value.shape))
     ]
     if odd and (yield _contiguous(case, odd)):
         return
@@ -203,7 +205,7 @@ def _contiguous(case: Case, names: Sequence[str]) -> Case:
         replace(i, meta=replace(i.meta, stride=contiguous(i.meta.shape))) if i.name in names else i
         for i in case.program.inputs
     )
-    plain = {name: replace(case.value_of(name), stride=None) for name in names}
+    plain = {name: replace(case.value_of(name), stride=None, offset=0) for name in names}
     return _revalued(replace(case, program=replace(case.program, inputs=inputs)), plain)
 
 

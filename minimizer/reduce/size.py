@@ -38,7 +38,7 @@ def size_key(case: Case) -> SizeKey:
         sum(value.numel for value in case.values),
         sum(symbol.hint for symbol in program.symbols),
         sum(not is_contiguous(i.meta) for i in program.inputs),
-        sum(value.stride is not None for value in case.values),
+        sum((value.stride is not None) + (value.offset > 0) for value in case.values),
         sum(value_cost(value) for value in case.values),
         len(settings.config) + len(settings.environment),
         settings.calls,

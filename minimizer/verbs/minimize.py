@@ -21,7 +21,10 @@ from minimizer.reduce.passes import select
 from minimizer.run import Run
 from minimizer.sandbox import Sandbox
 from minimizer.targets.recognise import CASE, PACKAGE, recognise
+from minimizer.variant import LAYOUTS, PATHS, Wanted
 from minimizer.verbs.verb import Verb
+from strategies.dtypes import wanted
+from strategies.settings import LEVELS
 
 POLITELY = (signal.SIGTERM, signal.SIGHUP)
 """Signals that ask for an end, as Ctrl-C does."""
@@ -60,6 +63,21 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
     add("--config", action="append", default=[], metavar="KEY=VALUE", help="an Inductor option (repeatable)")
     add("--passes", type=names, default=(), metavar="NAME,...", help="reduce with these passes only")
     add("--skip-passes", type=names, default=(), metavar="NAME,...", help="reduce without these passes")
+    add(
+        "--layouts",
+        choices=tuple(LAYOUTS),
+        default="common",
+        help="other strides to export with, once nothing else fails (default: common)",
+    )
+    add(
+        "--dtypes",
+        type=_dtypes,
+        default=(),
+        metavar="default|wide|NAMES",
+        help="other dtypes to export with: wide, or names such as float16,int8",
+    )
+    add("--settings", choices=LEVELS, default="default", help="other Inductor options to compile with")
+    add("--path", choices=(*PATHS, "both"), default="aoti", help="judge AOTInductor, torch.compile or both")
     add("--json", action="store_true", help="print summary.json to stdout, everything else to stderr")
     add("--version", action="version", version=f"aoti-minimize {__version__}")
 
@@ -72,6 +90,13 @@ def _positive(text: str) -> float:
     if not value > 0:
         raise argparse.ArgumentTypeError("must be more than 0 seconds")
     return value
+
+
+def _dtypes(text: str) -> tuple[str, ...]:
+    try:
+        return wanted(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
 
 
 def _count(text: str) -> int:
@@ -127,6 +152,7 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         check_inputs=_file_or_name(given.check_inputs) or ("failing_inputs" if door.kind == CASE else ""),
         config=tuple(setting(text) for text in given.config),
         passes=tuple(p.name for p in passes),
+        wanted=Wanted(given.layouts, given.dtypes, given.settings, given.path),
         command=given.command,
     )
     if given.json:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import find, settings
 
 from strategies import OPENING, Draw, Fill, Role, Symbol, draws, is_out_of_range, opening
+from strategies.inputs import ODD
 
 N = Symbol("n", 2, 256, hint=8)
 ANY = Symbol("n", 0, None, hint=8)
@@ -59,8 +60,9 @@ def test_nothing_fits_nothing_opens():
 
 
 def test_a_static_program_gets_every_fill():
-    moves = list(opening([], [("bool", DATA)]))
+    *moves, last = opening([], [("bool", DATA)])
     assert [draw.fills[0].kind for draw in moves] == ["coin", "zeros", "ones", "alternating", "one_hot"]
+    assert (last.fills[0].kind, last.offset, last.ones) == ("coin", 1, ODD)
     assert list(opening([], [])) == [Draw((), ())]
 
 
