@@ -52,8 +52,8 @@ _FOR_INTEGERS = {
 }
 _FOR_BOOLS = {
     **{kind: Fill(kind) for kind in ("zeros", "ones", "one_hot", "alternating")},
-    **dict.fromkeys(("negative_zeros", "signed_zeros"), Fill("zeros")),
-    **dict.fromkeys(("full", "all_positive", "all_negative", "high_bytes"), Fill("ones")),
+    **dict.fromkeys(("negative_zeros", "signed_zeros", "lowest"), Fill("zeros")),
+    **dict.fromkeys(("full", "highest", "all_positive", "all_negative", "high_bytes"), Fill("ones")),
     **dict.fromkeys(("ramp", "extremes", "masked_out"), Fill("alternating")),
 }
 
@@ -186,6 +186,8 @@ def _real(fill: Fill, dtype: str) -> _Recipe | None:
             return _pick("complex64", seed, 0.5, complex(math.inf, 1), -1j, complex(2, -math.inf))
         case "inf_sprinkled":
             return _pick("float32", seed, 0.5, math.inf, -1.0, -math.inf, 2.0)
+        case "lowest" | "highest":
+            return _Recipe("full", work, (-math.inf if fill.kind == "lowest" else math.inf,))
         case "masked_out":
             return _pick("float32", seed, 0.0, -math.inf, 0.0)
         case "extremes" | "full_range":
@@ -202,6 +204,8 @@ def _integral(fill: Fill, dtype: str, numel: int, bound: int | None) -> _Recipe:
             return _Recipe("full", dtype, (int(fill.kind == "ones"),))
         case "full":
             return _full(dtype, low)
+        case "lowest" | "highest":
+            return _full(dtype, least if fill.kind == "lowest" else most)
         case "coin":
             return _randint(dtype, seed, 0, 1)
         case "all_positive" | "all_negative" | "small_integers" | "duplicates" | "full_range" | "high_bytes":

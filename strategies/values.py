@@ -20,6 +20,8 @@ KINDS: dict[str, str] = {
     "ones": "every element 1 (True)",
     "negative_zeros": "every element -0.0",
     "full": "every element `low`",
+    "lowest": "every element the dtype's smallest number; reals: -inf, of which a maximum is made",
+    "highest": "every element the dtype's largest number; reals: inf",
     # random reals
     "normal": "normal, mean 0; complex: both parts",
     "uniform": "uniform over [low, high)",
@@ -65,6 +67,8 @@ _UNSEEDED = {
     "ones",
     "negative_zeros",
     "full",
+    "lowest",
+    "highest",
     "ramp",
     "alternating",
     "index_ramp",
@@ -74,7 +78,7 @@ _UNSEEDED = {
 SEEDED = frozenset(KINDS) - _UNSEEDED
 """Kinds that depend on `seed`. (`edge_out` does too, but has two values only.)"""
 
-ROLES = ("data", "index", "mask", "condition")
+ROLES = ("data", "index", "mask", "condition", "ascending")
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,9 @@ class Fill:
 
 @dataclass(frozen=True)
 class Role:
-    """What the program does with an input: plain data, an index into a dimension of size `bound`, a mask, or
-    the predicate of a branch. `bound` may be left to the moment the tensor is made, when sizes are known.
+    """What the program does with an input: plain data, an index into a dimension of size `bound`, a mask, the
+    predicate of a branch, or boundaries that must ascend. `bound` may be left to the moment the tensor is
+    made, when sizes are known.
 
     Raises ValueError for an unknown role or a negative bound.
     """
@@ -140,8 +145,10 @@ def telling_fills(dtype: str, role: Role = Role()) -> tuple[Fill, ...]:
     """
     if dtype == "bool":
         return _bool_fills()
-    if role.kind == "index" and dtype in _INTEGERS:
-        return _index_fills(signed=_INTEGERS[dtype][0] < 0)
+    if role.kind == "index" and dtype in (*_INTEGERS, *_FLOATS):
+        return _index_fills(signed=dtype in _FLOATS or _INTEGERS[dtype][0] < 0)
+    if role.kind == "ascending":
+        return tuple(fill for fill in _data_fills(dtype) if fill.kind in _ASCENDING)
     if role.kind == "mask":
         additive = (Fill("masked_out"),) if dtype in _FLOATS else ()
         return _bool_fills() + additive
@@ -150,6 +157,10 @@ def telling_fills(dtype: str, role: Role = Role()) -> tuple[Fill, ...]:
         decisive = {"all_positive": 1, "all_negative": 2, "zeros": 3, "ones": 4}
         return (fills[0], *sorted(fills[1:], key=lambda fill: decisive.get(fill.kind, 5)))
     return fills
+
+
+_ASCENDING = ("sorted", "ramp", "zeros", "ones")
+"""Kinds whose elements never descend: what a search in unsorted boundaries gives is anybody's guess."""
 
 
 def _data_fills(dtype: str) -> tuple[Fill, ...]:
@@ -191,6 +202,8 @@ def _integer_fills(dtype: str) -> tuple[Fill, ...]:
         Fill("duplicates", low=0, high=2),
         Fill("sorted", low=-8 if signed else 0, high=8),
         Fill("reversed", low=-8 if signed else 0, high=8),
+        *((Fill("lowest"),) if signed else ()),
+        Fill("highest"),
         Fill("full", low=3),
     )
     return fills
@@ -216,6 +229,8 @@ def _float_fills(dtype: str) -> tuple[Fill, ...]:
         Fill("ones"),
         Fill("negative_zeros"),
         Fill("denormals", high=denormal),
+        Fill("lowest"),
+        Fill("highest"),
         Fill("uniform"),
         Fill("ramp"),
         Fill("sorted"),
