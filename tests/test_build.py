@@ -1,5 +1,7 @@
 """Tensors and modules from descriptions: the same elements, strides and gaps, and no way out of the store."""
 
+from dataclasses import replace
+
 import pytest
 
 from minimizer.build import Built, Store, clone_exact, describe, example_tensor, make_tensor, restride
@@ -44,7 +46,25 @@ def test_clones_keep_layout_and_own_their_memory(tensor):
 
 
 def test_clones_of_a_view_hold_no_more_than_it_needs():
-    assert clone_exact(ramp(100, 4)[10:12]).untyped_storage().nbytes() == 8 * 4
+    assert clone_exact(ramp(100, 4)[16:18]).untyped_storage().nbytes() == 8 * 4
+    assert clone_exact(ramp(100, 4)[10:12]).untyped_storage().nbytes() == (8 + 8) * 4
+
+
+def test_clones_keep_the_alignment():
+    for start in range(40):
+        view = ramp(50, 1)[start:, 0][:5]
+        clone = clone_exact(view)
+        assert torch.equal(clone, view)
+        assert clone.storage_offset() % 16 == start % 16
+        assert clone.storage_offset() < 16
+
+
+def test_a_value_with_an_offset_is_not_aligned(store):
+    value = Value("float32", (3, 4), Fill("ramp"), offset=1)
+    made = make_tensor(value, store)
+    assert made.storage_offset() == 1
+    assert torch.equal(made, make_tensor(replace(value, offset=0), store))
+    assert clone_exact(made).storage_offset() == 1
 
 
 def test_clones_of_conjugates_are_plain_values():

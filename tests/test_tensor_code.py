@@ -139,3 +139,10 @@ def test_rare_dtypes_have_right_code_or_none(store, dtype):
     tensor = torch.tensor([1.0, 2.0]).to(getattr(torch, dtype))
     code = code_of(store, tensor)
     assert code is None or same(code, tensor)
+
+
+def test_an_offset_is_part_of_the_code(tmp_path):
+    value = Value("float32", (2, 2), Fill("ones"), offset=1)
+    code = tensor_code(value, Store(tmp_path), 48)
+    assert code == "torch.zeros(5, dtype=torch.float32).as_strided((2, 2), (2, 1), 1).copy_(torch.ones(2, 2))"
+    assert eval(code, {"torch": torch}).storage_offset() == 1
