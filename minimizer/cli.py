@@ -18,8 +18,7 @@ from minimizer.verbs.verb import Parser
 def parser() -> argparse.ArgumentParser:
     """The command line of the main job; its help names the verbs."""
     top = MINIMIZE.fill(Parser(prog="aoti-minimize", usage="aoti-minimize [VERB] TARGET [options]"))
-    verbs = f"verbs (each has --help; a file of such a name is ./NAME):\n{verbs_listed()}"
-    top.epilog = f"{verbs}\n\n{top.epilog}"
+    top.epilog = f"{verbs_listed()}\n\n{top.epilog}"
     return top
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from minimizer.capture import LADDER, Determinism, alike
 from minimizer.case import Case, Value
 from minimizer.folder import BESIDE, RunFolder
+from minimizer.handover.examples import exported_on_failing_inputs
 from minimizer.handover.plain import plain_candidates
 from minimizer.handover.record import Certificate
 from minimizer.handover.report import report_markdown
@@ -35,6 +36,9 @@ WRITTEN_OUT = 48
 
 VERIFY_RUNS = 2
 """Fresh runs of a repro before it is claimed (more when the failure is flaky)."""
+
+PLAIN_SHARE = 0.85
+"""Share of the budget after which the repro is no longer made plainer."""
 
 HANG_TIMEOUT = 45
 """Seconds after which a repro calls a compilation or a call one that does not end."""
@@ -151,25 +155,31 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
 
 def _plain(run: Run, case: Case, narrowed: Narrowed) -> Case:
     """The case spelled as a person would write it, as far as it fails alike."""
-    level = narrowed.level
+    late = run.clock.past(PLAIN_SHARE)
     best = case
     candidates = plain_candidates(case.program)
     try:
         candidate = next(candidates)
-        while True:
-            if run.clock.spent > 0.85 * run.options.budget:
-                break
+        while not late():
             trial = replace(case, program=candidate)
-            shown = run.cases.judge(trial, level).failure
-            same = shown is not None and alike(shown.signature, narrowed.failure.signature)
-            if not same and shown is not None and shown.kind == narrowed.failure.kind:
-                same = level != "full" and shown.stage == narrowed.failure.stage
+            same = _fails_alike(run, trial, narrowed)
             if same:
                 best = trial
             candidate = candidates.send(same)
     except StopIteration:
         pass
-    return best
+    own = exported_on_failing_inputs(best)
+    return own if own is not None and not late() and _fails_alike(run, own, narrowed) else best
+
+
+def _fails_alike(run: Run, trial: Case, narrowed: Narrowed) -> bool:
+    shown = run.cases.judge(trial, narrowed.level).failure
+    if shown is None:
+        return False
+    if alike(shown.signature, narrowed.failure.signature):
+        return True
+    same_place = shown.kind == narrowed.failure.kind and shown.stage == narrowed.failure.stage
+    return narrowed.level != "full" and same_place
 
 
 def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> str:

@@ -70,7 +70,7 @@ def signature_text(program: Program) -> str:
 def title_of(case: Case, failure: Failure) -> str:
     """One line that a maintainer can search for."""
     names = list(dict.fromkeys(n.target for n in case.program.operators))
-    shown = ", ".join(names[:3]) + ("..." if len(names) > 3 else "")
+    shown = " + ".join(names[:3]) + (" + ..." if len(names) > 3 else "")
     what = {
         "wrong_value": "gives wrong values",
         "wrong_metadata": f"gives another {failure.flavour}",

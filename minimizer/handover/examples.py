@@ -7,6 +7,7 @@ are kept apart wherever they differ. Example elements never matter: zeros of the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from minimizer.case import Case, contiguous_stride
 from minimizer.program import TensorMeta
@@ -47,6 +48,20 @@ def zeros_code(dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], devi
         return f"{zeros(laid)}.permute{back}"
     span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
     return f"{zeros((span,))}.as_strided({shape}, {stride})"
+
+
+def exported_on_failing_inputs(case: Case) -> Case | None:
+    """The case with its failing inputs as example inputs too; None where they serve already or cannot.
+
+    Export specialises sizes of 0 and 1, and a failure may need another size than the example's: whether the
+    case still fails is for the caller to judge.
+    """
+    sizes = case.sizes
+    if example_sizes(case) is None or any(sizes.get(s.name, 0) < 2 for s in case.program.symbols):
+        return None
+    symbols = tuple(replace(s, hint=sizes[s.name]) for s in case.program.symbols)
+    own = replace(case, program=replace(case.program, symbols=symbols))
+    return own if example_sizes(own) is None else None
 
 
 def example_sizes(case: Case) -> dict[str, int] | None:

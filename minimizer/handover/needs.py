@@ -22,6 +22,14 @@ LOST = frozenset({"lost_error", "missing_check"})
 DEATHS = frozenset({"crash", "memory_error"})
 ALLOCATOR = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
 """Variables that a process reads before Python runs: only a child can be given them."""
+LOCALS = frozenset(
+    """
+    Model Path actual args backend check child compiled config copy dims eager error example expected
+    function inputs job kwargs math mine model operator os package path program raised saved signal subprocess
+    sys test_fn theirs torch tree_map
+    """.split()
+)
+"""Names that a script has a use for."""
 _RANDOM = re.compile(
     r"\.(rand|randn|randint|randperm|bernoulli|multinomial|poisson|normal|uniform|exponential|geometric|cauchy"
     r"|random|rrelu|\w*dropout)(_like)?_?(\.|$)"
@@ -95,6 +103,15 @@ class Needs:
     @property
     def model(self) -> str:
         return "model" if self.own_model else "Model()"
+
+    @property
+    def takes_inputs(self) -> bool:
+        """Whether there are inputs to name: those of a model without any are ``()``."""
+        return bool(self.program.inputs) or not self.program.is_flat
+
+    @property
+    def inputs_name(self) -> str:
+        return "inputs" if self.takes_inputs else "()"
 
     @property
     def has_kwargs(self) -> bool:

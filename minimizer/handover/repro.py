@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from minimizer.case import Case
 from minimizer.handover.compiling import compile_statements
 from minimizer.handover.examples import example_code, example_sizes
-from minimizer.handover.needs import ALLOCATOR, DEATHS, ERRORS, LOST, Needs
+from minimizer.handover.needs import ALLOCATOR, DEATHS, ERRORS, LOCALS, LOST, Needs
 from minimizer.layout import INDENT, WIDTH, wrap
 from minimizer.oracle.verdict import Failure
 from minimizer.source import literal, module_source
@@ -24,11 +24,6 @@ from minimizer.source import literal, module_source
 INPUTS_FILE = "repro_inputs.pt"
 _LOAD = f'saved = torch.load(Path(__file__).with_name("{INPUTS_FILE}"), weights_only=True)'
 _CHILD = '[sys.executable, __file__, "child"]'
-_LOCALS = """
-Dim Model Path actual args backend check child compiled config copy dims eager error example expected
-function inputs job kwargs math mine model operator os package path program raised saved signal subprocess
-sys test_fn theirs torch tree_map
-"""
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
@@ -106,10 +101,14 @@ class _Script(Needs):
         copied = "copy.deepcopy({})" if self.copies_inputs else "{}"
         if self.has_kwargs:
             return f"{function}(*{copied.format('args')}, **{copied.format('kwargs')})"
+        if not self.takes_inputs:
+            return f"{function}()"
         return f"{function}(*{copied.format('inputs')})"
 
     def inputs(self) -> list[str]:
         """The statements that build the inputs, and example inputs where the program needs others."""
+        if not self.takes_inputs:
+            return []
         names = ("args", "kwargs") if self.has_kwargs else ("inputs",)
         lines = [f"{name} = {text}" for name, text in zip(names, self.nested(self.value_code), strict=False)]
         if self.program.is_flat and len(INDENT + lines[0]) > WIDTH and self.names_are_free:
@@ -126,7 +125,7 @@ class _Script(Needs):
     @property
     def names_are_free(self) -> bool:
         """Whether inputs may be variables of their own names."""
-        taken = set(re.findall(r"\w+", " ".join((*self.setup, *self.value_code, _LOCALS))))
+        taken = set(re.findall(r"\w+", " ".join((*self.setup, *self.value_code, *LOCALS))))
         taken |= {symbol.name for symbol in self.program.symbols}
         return not taken & {i.name for i in self.program.inputs}
 
@@ -296,8 +295,11 @@ class _Script(Needs):
 
     def docstring(self) -> str:
         version = self.versions.get("torch", "")
-        text = self.title.strip().rstrip(".") + (f" (torch {version})" if version else "") + "."
-        text = " ".join(text.replace("\\", "/").replace('"', "'").split())
+        title = " ".join(self.title.replace("\\", "/").replace('"', "'").split()).rstrip(".")
+        version = f" (torch {version})" if version else ""
+        if len(title + version) > WIDTH - 7:
+            title = re.sub(r"\b(torch\.nn\.functional\.|torch\.|aten\.)|\.default\b", "", title)
+        text = f"{title}{version}."
         lines = textwrap.wrap(text, WIDTH - 3)
         return f'"""{text}"""' if len(text) <= WIDTH - 6 else "\n".join(['"""' + lines[0], *lines[1:], '"""'])
 
@@ -314,7 +316,6 @@ class _Script(Needs):
         if late:
             lines += ["", *(f"os.environ[{literal(k)}] = {literal(v)}" for k, v in late)]
         lines += ["", "import torch"] if lines else ["import torch"]
-        lines += ["from torch.export import Dim"] if re.search(r"(?<!\.)\bDim\b", code) else []
         lines += ["from torch.utils._pytree import tree_map"] if "tree_map(" in code else []
         return "\n".join([*lines, *(line for line in self.imports if not line or line not in lines)])
 

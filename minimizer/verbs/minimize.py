@@ -39,7 +39,7 @@ def takes_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "target",
         metavar="TARGET",
-        help="a model file, an exported .pt2, a script of PyTorch's minifier, a stored case",
+        help="a model file, exported .pt2, minifier script or stored case",
     )
     takes_options(parser)
 
@@ -58,7 +58,7 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
         "--check-inputs",
         default="",
         metavar="NAME|FILE",
-        help="judge these inputs first: a function of the model file, or a .pt or .safetensors file",
+        help="judge these inputs first: a function, a .pt or .safetensors",
     )
     add("--config", action="append", default=[], metavar="KEY=VALUE", help="an Inductor option (repeatable)")
     add("--passes", type=names, default=(), metavar="NAME,...", help="reduce with these passes only")

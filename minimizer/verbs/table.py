@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 from minimizer.verbs.completion import completion_verb
@@ -18,5 +19,5 @@ VERBS: Mapping[str, Verb] = {verb.name: verb for verb in (*_PLAIN, completion_ve
 
 
 def verbs_listed() -> str:
-    """One line for each verb, for the help text."""
-    return "\n".join(f"  {verb.name:<11} {verb.summary}" for verb in VERBS.values())
+    """The names of all verbs, for the help text."""
+    return textwrap.fill(f"verbs, each with --help: {', '.join(VERBS)}; a file of such a name is ./NAME", 99)

@@ -16,7 +16,7 @@ Act = Callable[[argparse.Namespace, Console], int]
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26, width=100)
+        super().__init__(prog, max_help_position=32, width=100)
 
 
 class Parser(argparse.ArgumentParser):
