@@ -1,9 +1,9 @@
 """Searches the inputs that the contract allows for one on which the compiled program fails.
 
-The examples come first, called twice; then a fixed opening of telling sizes and values; then Hypothesis,
-which draws descriptions (a few integers and choices, never elements), climbs the error ratio and shrinks what
-it finds. The first failure that is bad enough ends the search: a lost error is kept and the search goes on
-for a worse one while there is time.
+The examples come first, called twice; then a fixed opening of telling sizes and values; then random draws of
+descriptions (a few choices, never elements), which are cheap, in turn with Hypothesis, which climbs the error
+ratio. What they find is shrunk by lowering its choices. The first failure that is bad enough ends the search:
+a lost error is kept and the search goes on for a worse one while there is time.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import hypothesis
 from hypothesis import HealthCheck, Phase
@@ -22,6 +23,8 @@ from minimizer.program import Program
 from minimizer.roles import InputRole, input_roles
 from minimizer.symbolic import evaluate
 from strategies import Draw, Role, Symbol, draws, opening
+from strategies.choices import Pick, chance, lowered, pinned, replayed
+from strategies.inputs import draw_picker
 
 MEMORY = 1 << 28
 """Bytes of all inputs together, and elements of any one value, that a drawn size may reach."""
@@ -36,7 +39,10 @@ NOVELTY = 0.05
 """Share of a round's draws that must be new; below it, twice in a row, the search is over."""
 
 ROUND = 200
-"""Hypothesis examples per round; each round has a seed of its own."""
+"""Draws per round; each round has a seed of its own."""
+
+CLIMBABLE = 0.02
+"""Least error, over the allowed one, that is worth climbing: below it is rounding."""
 
 _ITEMSIZE = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
@@ -117,6 +123,16 @@ class InputSpace:
     def opening(self) -> Iterator[Draw]:
         """The fixed opening moves."""
         return opening(self.symbols, self.specs, self.mined, self.fits)
+
+    def at_random(self, seed: str) -> tuple[list[int], Draw | None]:
+        """One random description, and the choices that led to it; None where no sizes fit."""
+        made: list[int] = []
+        return made, self.pick(chance(seed, made))
+
+    @cached_property
+    def pick(self) -> Callable[[Pick], Draw | None]:
+        """How one description is picked."""
+        return draw_picker(self.symbols, self.specs, self.mined, self.fits)
 
     def draws(self) -> hypothesis.strategies.SearchStrategy[Draw]:
         """Everything else."""
@@ -210,6 +226,16 @@ def search(
     return report
 
 
+def _fails(trial: Callable[[Draw], None], draw: Draw | None) -> bool:
+    """Whether a trial that raises for what fails raises."""
+    try:
+        if draw is not None:
+            trial(draw)
+    except _Found:
+        return True
+    return False
+
+
 def mild(verdict: Verdict) -> bool:
     """Whether a search that found this goes on for something worse.
 
@@ -236,10 +262,13 @@ def _rounds(
     calls: int,
     over: Callable[[], bool],
 ) -> None:
-    """Hypothesis rounds, each with its own seed, until one finds something or the search is over."""
+    """Rounds, each with its own seed, until one finds something or the search is over.
+
+    Plain random draws first; where they show an error to climb, Hypothesis goes on from there.
+    """
     judged: dict[Draw, Verdict] = {}
     caught: list[Signature] = []
-    shrinks = 0
+    shrinks, climbs = 0, False
 
     def trial(draw: Draw) -> None:
         nonlocal shrinks
@@ -252,7 +281,7 @@ def _rounds(
                     return
             judged[draw] = try_values(space.values(draw), calls)
         verdict = judged[draw]
-        if math.isfinite(verdict.error_ratio):
+        if math.isfinite(verdict.error_ratio) and hypothesis.currently_in_test_context():
             hypothesis.target(min(verdict.error_ratio, 1e6), label="error over tolerance")
         failure = decisive(verdict)
         if failure is None or (caught and failure.signature != caught[0]):
@@ -265,11 +294,33 @@ def _rounds(
             report.also[caught[0]] = simpler
         raise _Found
 
+    def random_round(turn: int) -> bool:
+        """Judge plain random draws; whether that ends the search, with or without a finding."""
+        nonlocal climbs
+        for k in range(ROUND):
+            choices, draw = space.at_random(f"{seed} {turn} {k}")
+            if draw is None or draw in judged:
+                continue
+            if over():
+                return True
+            judged[draw] = try_values(space.values(draw), calls)
+            climbs |= CLIMBABLE <= judged[draw].error_ratio < math.inf
+            failure = decisive(judged[draw])
+            if failure is not None:
+                caught.append(failure.signature)
+                lowered(choices, lambda lower: _fails(trial, space.pick(replayed(lower))))
+                return True
+        return False
+
     dry = 0
     for turn in range(1_000_000):
         if over() or caught:
             return
         before = report.tried
+        if random_round(turn):
+            return
+        if not climbs and report.tried > before + NOVELTY * ROUND:
+            continue
         round_ = hypothesis.given(space.draws())(trial)
         checked = hypothesis.seed(seed + turn)(
             hypothesis.settings(
@@ -284,7 +335,8 @@ def _rounds(
             )(round_)
         )
         try:
-            checked()
+            with pinned():
+                checked()
         except _Found:
             return
         except hypothesis.errors.Flaky:

@@ -9,14 +9,24 @@ every run; it finds most failures within a few dozen inputs and makes the rest w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
-from strategies.sizes import CAP, Fits, Symbol, sizes, sweep
-from strategies.values import SEEDED, Fill, Role, assignments, fills, is_out_of_range, telling_fills
+from strategies.choices import Pick, picking
+from strategies.sizes import CAP, Fits, Symbol, reclip, size_picker, sweep
+from strategies.values import (
+    SEEDED,
+    Fill,
+    Role,
+    assignments,
+    fill_picker,
+    is_out_of_range,
+    telling_fills,
+)
 
 OPENING = 400
 """Longest opening. Past this, random draws find as much per input."""
@@ -26,6 +36,9 @@ SINGLES = 24
 
 ODD = 7
 """A stride that no contiguous dim of size 1 has, whatever the other sizes are likely to be."""
+
+_PLACES = (*[(0, 0)] * 6, (1, 0), (0, ODD))
+"""Storage offset and stride of dims of size 1, as often as they are drawn."""
 
 Spec = tuple[str, Role]
 """One tensor input: its dtype (torch's name without the prefix) and what the program does with it."""
@@ -130,23 +143,47 @@ def draws(
     >>> find(draws([Symbol("n", 0, 64, 8)], [("int8", Role())]), lambda draw: draw.size_of["n"] >= 16)
     Draw(sizes=(('n', 16),), fills=(Fill(kind='zeros', seed=0, low=0.0, high=1.0),), offset=0, ones=0)
     """
-    drawn_sizes = sizes(symbols, mined, fits=fits, cap=cap)
-    drawn_fills = [fills(*spec) for spec in specs]
-    telling = [{fill.kind: fill for fill in telling_fills(*spec)} for spec in specs]
-    placed = st.sampled_from([*[(0, 0)] * 6, (1, 0), (0, ODD)])
+    picker = draw_picker(symbols, specs, mined, fits, cap=cap)
 
     @st.composite
     def one_draw(draw: st.DrawFn) -> Draw:
-        found = draw(drawn_sizes)
-        chosen = [draw(one_fill) for one_fill in drawn_fills]
-        if len(chosen) > 1 and draw(st.booleans()):
+        found = picker(picking(draw))
+        assume(found is not None)
+        return found or Draw((), ())
+
+    return one_draw()
+
+
+def draw_picker(
+    symbols: Sequence[Symbol],
+    specs: Sequence[Spec],
+    mined: Sequence[int] = (),
+    fits: Fits | None = None,
+    *,
+    cap: int = CAP,
+) -> Callable[[Pick], Draw | None]:
+    """How to pick one description, as `draws` draws it; None where no sizes near the picked ones fit.
+
+    >>> draw_picker([Symbol("n", 2, 64, 8)], [("int8", Role())])(lambda count: 0)
+    Draw(sizes=(('n', 2),), fills=(Fill(kind='zeros', seed=0, low=0.0, high=1.0),), offset=0, ones=0)
+    """
+    pick_sizes = {symbol.name: size_picker(symbol, mined, cap=cap) for symbol in symbols}
+    pick_fills = [fill_picker(*spec) for spec in specs]
+    telling = [{fill.kind: fill for fill in telling_fills(*spec)} for spec in specs]
+
+    def one_draw(pick: Pick) -> Draw | None:
+        found = reclip(symbols, {name: one(pick) for name, one in pick_sizes.items()}, fits, cap=cap)
+        if found is None:
+            return None
+        chosen = [one(pick) for one in pick_fills]
+        if len(chosen) > 1 and pick(2):
             chosen = [
                 _alike(fill, chosen[0].kind, kinds) for fill, kinds in zip(chosen, telling, strict=True)
             ]
-        offset, ones = draw(placed) if specs else (0, 0)
+        offset, ones = _PLACES[pick(len(_PLACES))] if specs else (0, 0)
         return Draw(tuple(found.items()), tuple(chosen), offset, ones)
 
-    return one_draw()
+    return one_draw
 
 
 def _alike(fill: Fill, kind: str, kinds: dict[str, Fill]) -> Fill:

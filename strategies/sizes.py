@@ -8,12 +8,15 @@ evenly: the seams come first, in a fixed order, and random sizes snap to them ha
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, zip_longest
 
 from hypothesis import assume
 from hypothesis import strategies as st
+
+from strategies.choices import Pick, picking
 
 Fits = Callable[[dict[str, int]], bool]
 """Whether an assignment of sizes is acceptable: a memory bound, or the relations between symbols."""
@@ -143,34 +146,36 @@ def sizes(
     >>> find(sizes([Symbol("n", 2, 64, hint=8)]), lambda drawn: drawn["n"] > 16)
     {'n': 17}
     """
-    drawn = st.fixed_dictionaries({symbol.name: _one_size(symbol, tuple(mined), cap) for symbol in symbols})
-    if fits is None or not symbols:
-        return drawn
+    pickers = {symbol.name: size_picker(symbol, mined, cap=cap) for symbol in symbols}
 
     @st.composite
     def fitting(draw: st.DrawFn) -> dict[str, int]:
-        found = reclip(symbols, draw(drawn), fits, cap=cap)
+        pick = picking(draw)
+        found = reclip(symbols, {name: one(pick) for name, one in pickers.items()}, fits, cap=cap)
         assume(found is not None)
         return found or {}
 
     return fitting()
 
 
-def _one_size(symbol: Symbol, mined: tuple[int, ...], cap: int) -> st.SearchStrategy[int]:
+def size_picker(symbol: Symbol, mined: Sequence[int] = (), *, cap: int = CAP) -> Callable[[Pick], int]:
+    """How to pick one size for a symbol: weighted to the seams, lower choices give lower sizes.
+
+    >>> size_picker(Symbol("n", 2, 64, hint=8))(lambda count: 0)
+    2
+    """
     low, high = symbol.ends(cap)
     seams = sorted({low, *interesting_sizes(symbol, mined, cap=cap)})
     roofs = [low + span for span in (8, 32, 128, 512, 2048) if low + span < high] + [high]
 
     # Roof, size, snap: each nested in the next and snapping only downwards, so that lowering any one of
     # them never needs another one raised, and the shrinker walks straight to the smallest size.
-    @st.composite
-    def one_size(draw: st.DrawFn) -> int:
-        roof = draw(st.sampled_from(roofs))
-        size = draw(st.integers(low, roof))
-        snap = draw(st.booleans())
-        return max(seam for seam in seams if seam <= size) if snap else size
+    def one_size(pick: Pick) -> int:
+        roof = roofs[pick(len(roofs))]
+        size = low + pick(roof - low + 1)
+        return seams[bisect_right(seams, size) - 1] if pick(2) else size
 
-    return one_size()
+    return one_size
 
 
 def reclip(

@@ -8,11 +8,13 @@ and shrinks by becoming a simpler kind rather than by zeroing elements one at a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from hypothesis import strategies as st
+
+from strategies.choices import Pick, picking
 
 KINDS: dict[str, str] = {
     # one value
@@ -282,21 +284,29 @@ def fills(dtype: str, role: Role = Role()) -> st.SearchStrategy[Fill]:
     >>> find(fills("float32"), lambda fill: True)
     Fill(kind='zeros', seed=0, low=0.0, high=1.0)
     """
+    picker = fill_picker(dtype, role)
+    return st.composite(lambda draw: picker(picking(draw)))()
+
+
+def fill_picker(dtype: str, role: Role = Role()) -> Callable[[Pick], Fill]:
+    """How to pick one fill for an input, as `fills` draws it; the lowest choices give zeros.
+
+    >>> fill_picker("int8")(lambda count: 0).kind
+    'zeros'
+    """
     telling = telling_fills(dtype, role)
-    valid = sorted(
-        (fill for fill in telling if not is_out_of_range(fill)), key=lambda fill: fill.kind != "zeros"
-    )
+    inside = [fill for fill in telling if not is_out_of_range(fill)]
+    valid = sorted(inside, key=lambda fill: fill.kind != "zeros")
     outside = [fill for fill in telling if is_out_of_range(fill)]
 
-    @st.composite
-    def one_fill(draw: st.DrawFn) -> Fill:
-        if outside and draw(st.integers(0, 49)) == 49:
-            return draw(st.sampled_from(outside))
-        fill = draw(st.sampled_from(valid))
-        seed = draw(st.integers(0, 999))
+    def one_fill(pick: Pick) -> Fill:
+        if outside and pick(50) == 49:
+            return outside[pick(len(outside))]
+        # A seed is picked even where none is used: a kind with fewer choices is not a simpler one.
+        fill, seed = valid[pick(len(valid))], pick(1000)
         return replace(fill, seed=seed) if fill.kind in SEEDED else fill
 
-    return one_fill()
+    return one_fill
 
 
 def assignments(specs: Sequence[tuple[str, Role]]) -> Iterator[tuple[Fill, ...]]:

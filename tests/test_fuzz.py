@@ -1,5 +1,7 @@
 """The search against judges that fail on purpose: what is found, what is kept, when it ends."""
 
+from dataclasses import replace
+
 import pytest
 
 from minimizer import fuzz
@@ -229,3 +231,24 @@ def test_constants_of_generated_code():
     assert set(mined) == {640, 16, 624, 8, 48, 7}
     assert mine_constants("") == ()
     assert len(mine_constants(" ".join(f"x < {k};" for k in range(100)))) == 8
+
+
+def test_an_error_that_grows_with_size_is_climbed():
+    """A drift of rounding: nothing tells but the error ratio; one draw in some ten thousand is over it."""
+
+    def judge(values, calls):
+        value = values[0]
+        ratio = value.shape[0] / 3990 * value.data.seed / 990
+        return replace(WRONG if ratio > 1 else PASS, error_ratio=ratio)
+
+    space = vector(Symbol("n", 0, 3999, 8))
+    climbed = [run(judge, space, seed=seed, most=3000).finding for seed in range(5)]
+    assert all(climbed)
+
+
+def test_exact_programs_are_not_climbed(monkeypatch):
+    rounds = []
+    monkeypatch.setattr(fuzz.hypothesis, "given", lambda strategy: rounds.append(strategy))
+    report = run(lambda values, calls: PASS, vector(Symbol("n", 0, 4000, 8)), most=1500)
+    assert report.tried == 1500
+    assert rounds == []

@@ -65,6 +65,17 @@ def clone_inputs(flat: Sequence[Any]) -> list[Any]:
     ]
 
 
+def _reseed() -> None:
+    """Start every random stream anew.
+
+    ``torch.manual_seed`` notes a stack trace for each device type that is not in use yet, which takes longer
+    than a small program.
+    """
+    torch.default_generator.manual_seed(RNG_SEED)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(RNG_SEED)
+
+
 def _is_dynamic(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape)
 
@@ -143,7 +154,7 @@ class Session:
 
     def _eager(self, model: torch.nn.Module, flat: Sequence[Any]) -> Outcome:
         args, kwargs = self.subject.nest(flat)
-        torch.manual_seed(RNG_SEED)
+        _reseed()
         try:
             with torch.no_grad():
                 out = model(*args, **kwargs)
@@ -159,7 +170,7 @@ class Session:
 
     def _compiled(self, call: Callable[[Sequence[Any]], Sequence[Any]], flat: Sequence[Any]) -> Outcome:
         note("run")
-        torch.manual_seed(RNG_SEED)
+        _reseed()
         mark = printed()
         try:
             with torch.no_grad():
@@ -302,7 +313,7 @@ class Session:
         values: list[Any] = []
         with torch.no_grad():
             for _ in range(calls):
-                torch.manual_seed(RNG_SEED)
+                _reseed()
                 values = execution.call(clone_inputs(flat))
         return values
 
