@@ -6,8 +6,8 @@ on descriptions, before anything is called a compiler bug.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from minimizer.case import Value, contiguous_stride
 from minimizer.program import Program, TensorMeta
@@ -27,22 +27,27 @@ class Misuse:
         return f"{self.input}: expected {self.expected}, got {self.actual}; {self.fix}"
 
 
-def check(program: Program, values: Sequence[Value]) -> Misuse | None:
-    """The first promise that the values break, or None when they keep all that can be told from shapes."""
+def check(program: Program, values: Sequence[Value], names: Sequence[str] = ()) -> Misuse | None:
+    """The first promise that the values break, or None when they keep all that can be told from shapes.
+
+    `names` are what the person calls the inputs; the program's own names unless given.
+    """
+    names = names or [i.name for i in program.inputs]
     if len(values) != len(program.inputs):
         return Misuse(
             "inputs",
-            f"{len(program.inputs)} tensors ({', '.join(i.name for i in program.inputs)})",
+            f"{len(program.inputs)} tensors ({', '.join(names)})",
             f"{len(values)}",
             "pass every argument that the program was exported with",
         )
+    inputs = [(name, i.meta, value) for name, i, value in zip(names, program.inputs, values)]
     sizes: dict[str, tuple[int, str]] = {}
-    for i, value in zip(program.inputs, values):
-        broken = _check_one(i.name, i.meta, value) or _learn(i.name, i.meta, value, sizes)
+    for name, meta, value in inputs:
+        broken = _check_one(name, meta, value) or _learn(name, meta, value, sizes)
         if broken:
             return broken
-    for i, value in zip(program.inputs, values):
-        broken = _solve(i.name, i.meta, value, sizes)
+    for name, meta, value in inputs:
+        broken = _solve(name, meta, value, sizes)
         if broken:
             return broken
     known = {name: size for name, (size, _) in sizes.items()}
@@ -51,11 +56,46 @@ def check(program: Program, values: Sequence[Value]) -> Misuse | None:
             broken = _check_range(symbol.name, symbol.low, symbol.high, known[symbol.name], sizes)
             if broken:
                 return broken
-    for i, value in zip(program.inputs, values):
-        broken = _check_expressions(i.name, i.meta, value, known)
+    for name, meta, value in inputs:
+        broken = _check_expressions(name, meta, value, known)
         if broken:
             return broken
     return None
+
+
+def guard_refuses(said: str) -> Misuse:
+    """The refusal of one of the exported program's own guards, which no description of tensors could tell.
+
+    >>> guard_refuses("Guard failed: x.size()[0] % 8 == 0").expected
+    'x.size()[0] % 8 == 0 (a guard of the exported program)'
+    """
+    first = next(iter(said.splitlines()), "")
+    guard = first.removeprefix("Guard failed: ")
+    fix = "pass inputs that keep it, or export again without what asks for it"
+    return Misuse("inputs", f"{guard} (a guard of the exported program)", "inputs that break it", fix)
+
+
+def laid_out(program: Program, values: Sequence[Value]) -> tuple[Value, ...]:
+    """The values with the strides that the program was exported with, where their sizes tell them.
+
+    For values from files that store elements and no strides.
+    """
+    sizes: dict[str, tuple[int, str]] = {}
+    pairs = list(zip(program.inputs, values))
+    for learn in (_learn, _solve):
+        for i, value in pairs:
+            learn(i.name, i.meta, value, sizes)
+    known = {name: size for name, (size, _) in sizes.items()}
+    placed = [_placed(i.meta, value, known) for i, value in pairs]
+    return (*placed, *values[len(placed) :])
+
+
+def _placed(meta: TensorMeta, value: Value, known: Mapping[str, int]) -> Value:
+    symbols = frozenset().union(*(free_symbols(step) for step in meta.stride))
+    if len(meta.shape) != len(value.shape) or not symbols <= known.keys():
+        return value
+    stride = tuple(int(evaluate(step, known)) for step in meta.stride)
+    return replace(value, stride=None if stride == contiguous_stride(value.shape) else stride)
 
 
 def _check_one(name: str, meta: TensorMeta, value: Value) -> Misuse | None:
@@ -141,15 +181,25 @@ def _check_expressions(name: str, meta: TensorMeta, value: Value, known: dict[st
             continue
         wanted = evaluate(step, known)
         if wanted != actual:
-            fix = f"pass {name}.contiguous()" if _is_contiguous(meta) else "pass it with the exported layout"
-            fix += ", or export with an example of this layout"
+            fix = f"pass {_relaid(name, meta)}, or export with an example of this layout"
             return Misuse(name, f"stride {wanted} in dim {dim}", f"stride {actual}", fix)
     return None
 
 
-def _is_contiguous(meta: TensorMeta) -> bool:
-    names = meta.symbols.union(*(free_symbols(step) for step in meta.stride))
-    hints = {name: 7 + 2 * k for k, name in enumerate(sorted(names))}
+def _relaid(name: str, meta: TensorMeta) -> str:
+    """The code that gives a tensor the exported layout."""
+    symbols = meta.symbols.union(*(free_symbols(step) for step in meta.stride))
+    hints = {symbol: 7 + 2 * k for k, symbol in enumerate(sorted(symbols))}
     shape = tuple(int(evaluate(size, hints)) for size in meta.shape)
     stride = tuple(int(evaluate(step, hints)) for step in meta.stride)
-    return stride == contiguous_stride(shape)
+    if stride == contiguous_stride(shape):
+        return f"{name}.contiguous()"
+    order = sorted(range(len(shape)), key=lambda dim: -stride[dim])
+    if tuple(stride[dim] for dim in order) != contiguous_stride(tuple(shape[dim] for dim in order)):
+        return "it with the exported layout"  # with gaps or overlaps: no short call makes it
+    if order == [0, 2, 3, 1]:
+        return f"{name}.contiguous(memory_format=torch.channels_last)"
+    if order == [1, 0]:
+        return f"{name}.t().contiguous().t()"
+    back = [order.index(dim) for dim in range(len(order))]
+    return f"{name}.permute({order}).contiguous().permute({back})"

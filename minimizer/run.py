@@ -12,11 +12,12 @@ from typing import Any
 
 import hypothesis.configuration
 
-from minimizer import contract, fuzz, handing
+from minimizer import brought, fuzz, handing
 from minimizer.blame import cause_of
 from minimizer.capture import LADDER, Determinism, Rung, capture
 from minimizer.case import Case, Settings, Value
 from minimizer.console import Console
+from minimizer.contract import Misuse
 from minimizer.exploring import Elsewhere, explore
 from minimizer.folder import RunFolder
 from minimizer.handover.record import RunRecord, summary_text
@@ -98,8 +99,9 @@ class Run:
         """Run every step; the exit status. Raises Unusable, and KeyboardInterrupt when interrupted."""
         info = self.open()
         self.meter.mark("open")
-        if self.options.check_inputs and self.breaks_contract(info):
-            return MISUSE
+        broken = self.breaks_contract(info) if self.options.check_inputs else None
+        if broken:
+            return self.misused(broken)
         resumed = self.folder.load_case() if self.options.resume else None
         if resumed is not None:
             case, about = resumed
@@ -112,7 +114,10 @@ class Run:
             failed = self.compile()
             self.meter.mark("compile")
             if failed is None:
-                finding = self.search(info)
+                answer = self.judge_given(info)
+                if answer.misuse:
+                    return self.misused(answer.misuse)
+                finding = answer.finding or self.search(info)
                 failed = finding.failure if finding is not None else None
                 self.meter.mark("fuzz")
             if failed is None:
@@ -171,26 +176,36 @@ class Run:
         )
         return info
 
-    def breaks_contract(self, info: TargetInfo) -> bool:
-        """Whether the inputs that the person brought break the contract; if they do, say how."""
+    def breaks_contract(self, info: TargetInfo) -> Misuse | None:
+        """The promise that the inputs which the person brought break. Raises Unusable."""
+        name = self.options.check_inputs
         try:
-            given = self.bench.person_inputs(self.options.check_inputs)
+            given = brought.read(self.bench, info.program, name)
         except TaskError as problem:
             raise Unusable(problem.message if problem.exception == "Unusable" else str(problem)) from None
         except WorkerLost as lost:
-            raise Unusable(f"--check-inputs {self.options.check_inputs} {ending(lost)}") from None
-        if isinstance(given, str):
-            broken = given
-        else:
-            misuse = contract.check(info.program, given)
-            broken = str(misuse) if misuse else self.bench.guards_reject(given)
-            self._given = given
-        if not broken:
-            return False
-        self.console.say("misuse", broken, always=True)
-        self.note(status="misuse", message=broken, cause="misuse")
+            raise Unusable(f"--check-inputs {name} {ending(lost)}") from None
+        if isinstance(given, Misuse):
+            return given
+        self._given = given
+        return None
+
+    def misused(self, misuse: Misuse) -> int:
+        """Say how the program was used outside its contract."""
+        self.console.say("misuse", str(misuse), always=True)
+        self.note(status="misuse", message=str(misuse), cause="misuse")
         self.folder.write("report.md", report_markdown(self.record))
-        return True
+        return MISUSE
+
+    def judge_given(self, info: TargetInfo) -> brought.Answer:
+        """Judge the inputs that the person brought, before any search."""
+        if self._given is None:
+            return brought.Answer()
+        answer = brought.judge(self.bench, self._given, info.calls)
+        if answer.said:
+            self.console.say("inputs", f"{self.options.check_inputs}: {answer.said}")
+        self.note(inputs_tried=1)
+        return answer
 
     def compile(self) -> Failure | None:
         """Compile the target; the failure when that fails."""
@@ -225,7 +240,7 @@ class Run:
             report = fuzz.search(
                 space,
                 self.bench.judge,
-                self._given or info.examples,
+                info.examples,
                 seed=self.options.seed,
                 calls=info.calls,
                 most=self.options.most_inputs,

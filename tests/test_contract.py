@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from minimizer.case import Value
-from minimizer.contract import Misuse, check
+from minimizer.contract import Misuse, check, guard_refuses, laid_out
 from minimizer.program import Input, Program, Symbol, TensorMeta
 from strategies import Fill
 
@@ -180,7 +180,52 @@ def test_an_exported_layout_that_is_not_contiguous():
     columns = program(TensorMeta("float32", ("n", 4), (1, "n")), n=(2, 64))
     assert check(columns, (value(3, 4, stride=(1, 3)),)) is None
     assert check(columns, (value(3, 4),)).fix == (
-        "pass it with the exported layout, or export with an example of this layout"
+        "pass a.t().contiguous().t(), or export with an example of this layout"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "code"),
+    [
+        (("n", 3, 4, 5), (60, 1, 15, 3), "a.contiguous(memory_format=torch.channels_last)"),
+        (("n", 3, 4), (4, "4*n", 1), "a.permute([1, 0, 2]).contiguous().permute([1, 0, 2])"),
+        ((2, 3, "n"), (1, "2*n", 2), "a.permute([1, 2, 0]).contiguous().permute([2, 0, 1])"),
+        (("n", 3), (6, 2), "it with the exported layout"),
+        (("n", 3), (0, 1), "it with the exported layout"),
+    ],
+)
+def test_the_code_for_a_layout(shape, stride, code):
+    exported = program(TensorMeta("float32", shape, stride), n=(2, 64))
+    sizes = [7 if size == "n" else size for size in shape]
+    wrong = value(*sizes, stride=(1000, 100, 10, 9)[: len(sizes)])
+    assert check(exported, (wrong,)).fix == f"pass {code}, or export with an example of this layout"
+
+
+def test_what_an_input_is_called():
+    misuse = check(PAIR, (value(4, 10), value(5, 16)), ["batch['x']", "batch['y']"])
+    assert misuse.fix == "dim 0 of batch['y'] and dim 0 of batch['x'] must be equal"
+
+
+def test_elements_without_strides_take_those_of_the_export():
+    columns = program(TensorMeta("float32", ("n", 4), (1, "n")), vector("2*m", 3), n=(2, 64), m=(2, 64))
+    placed = laid_out(columns, (value(5, 4), value(8)))
+    assert [v.stride for v in placed] == [(1, 5), (3,)]
+    assert check(columns, placed) is None
+
+
+def test_what_breaks_the_contract_is_laid_out_as_it_is():
+    columns = program(TensorMeta("float32", ("n", 4), (1, "n")), n=(2, 64))
+    for values in ((value(5),), (), (value(5, 4), value(3))):
+        assert laid_out(columns, values)[1:] == values[1:]
+    assert laid_out(columns, (value(5),)) == (value(5),)
+    assert laid_out(program(TensorMeta("float32", (4,), ("k",)), k=(2, 9)), (value(4),)) == (value(4),)
+
+
+def test_a_guard_that_refuses():
+    misuse = guard_refuses("Guard failed: x.size()[0] % 8 == 0\nfurther words")
+    assert str(misuse) == (
+        "inputs: expected x.size()[0] % 8 == 0 (a guard of the exported program), got inputs that break it; "
+        "pass inputs that keep it, or export again without what asks for it"
     )
 
 

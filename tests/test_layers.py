@@ -39,6 +39,7 @@ FLOORS = [
     ["targets", "folder", "stored"],
     ["oracle"],
     ["capture", "fuzz", "blame", "wording"],
+    ["brought"],
     ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
     ["run", "handing", "exploring", "doctor", "packaged"],
@@ -92,6 +93,7 @@ TORCH_FREE = [
     "blame",
     "wording",
     "explain",
+    "brought",
 ]
 """What the main process runs: it decides, and never touches a tensor."""
 

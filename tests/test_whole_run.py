@@ -38,6 +38,14 @@ def too_short():
 
 def on_meta():
     return torch.randn(5, 64, 400, device="meta"), torch.tensor([[1, 3]])
+
+
+def negated():
+    return torch._neg_view(torch.randn(5, 64, 400)), torch.tensor([[1, 3]])
+
+
+def too_far():
+    return torch.randn(5, 64, 400), torch.tensor([[1, 5]])
 '''
 
 
@@ -95,12 +103,20 @@ def test_a_crash_is_survived_and_the_repro_exits_with_1(crashing, tmp_path):
     assert found["repro_verified"]["failures"] == found["repro_verified"]["runs"]
 
 
-@pytest.mark.parametrize("given", ["too_short", "on_meta"])
+@pytest.mark.parametrize("given", ["too_short", "on_meta", "negated"])
 def test_misuse_is_told_apart(crashing, tmp_path, given):
     done = run(crashing, "--out", tmp_path / "out", "--check-inputs", given)
     assert done.returncode == 3
     assert summary(tmp_path / "out")["status"] == "misuse"
     assert "misuse" in done.stdout
+
+
+def test_inputs_in_contract_that_fail_are_the_failure(crashing, tmp_path):
+    done = run(crashing, "--out", tmp_path / "out", "--check-inputs", "too_far")
+    assert done.returncode == 1, done.stdout
+    found = summary(tmp_path / "out")
+    assert (found["kind"], found["inputs_tried"]) == ("crash", 1)
+    assert found["repro_verified"]["failures"] == found["repro_verified"]["runs"]
 
 
 def test_an_interrupted_run_keeps_the_best_and_goes_on(repo, tmp_path):

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from minimizer.case import Case, Value
-from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
+from minimizer.contract import Misuse
+from minimizer.oracle.requests import TASKS, Brought, TargetInfo, TargetRequest
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, Worker, WorkerLost
 
@@ -186,9 +187,9 @@ class TargetBench:
             return str(lost)
         return reason
 
-    def person_inputs(self, name: str) -> list[Value] | str:
-        """The inputs that a person named, or why they do not fit. Raises TaskError (``Unusable``)."""
-        answer: list[Value] | str = self._ready(load=False).call(
+    def person_inputs(self, name: str) -> Brought | Misuse:
+        """The inputs that a person named, or how their form is wrong. Raises TaskError (``Unusable``)."""
+        answer: Brought | Misuse = self._ready(load=False).call(
             TASKS + "person_inputs", self.request, name, timeout=self.open_timeout
         )
         return answer

@@ -60,3 +60,11 @@ class Observation:
 
     name: str
     value: Value
+
+
+@dataclass(frozen=True)
+class Brought:
+    """The tensors that a person brought, in the order of the program's inputs, and what they are called."""
+
+    values: tuple[Value, ...]
+    names: tuple[str, ...]

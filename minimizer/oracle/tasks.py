@@ -23,14 +23,15 @@ from torch.utils import _pytree as pytree
 
 from minimizer.build import Store, describe, make_tensor, misalignment
 from minimizer.case import Case, Stored, Value
+from minimizer.contract import Misuse
 from minimizer.oracle import stages
 from minimizer.oracle.kernels import kernel_sources
-from minimizer.oracle.requests import Observation, TargetInfo, TargetRequest
+from minimizer.oracle.requests import Brought, Observation, TargetInfo, TargetRequest
 from minimizer.oracle.session import RNG_SEED, Session
 from minimizer.oracle.subjects import FileSubject, ProgramSubject
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox.worker import note
-from minimizer.targets import doors, given, model_file
+from minimizer.targets import doors, form, given, model_file
 from minimizer.targets.options import problem_of
 from minimizer.targets.variants import apply_variant
 from minimizer.tensor_code import tensor_code
@@ -206,24 +207,27 @@ def eager_problem(values: Sequence[Value], store: str) -> str:
     return _session.eager_problem(_subject.with_tensors(tensors))
 
 
-def person_inputs(request: TargetRequest, name: str) -> list[Value] | str:
-    """The inputs that the person saw failing: a function or attribute of the model file, or a tensor file.
+def person_inputs(request: TargetRequest, name: str) -> Brought | Misuse:
+    """The inputs that the person saw failing, or how their form differs from the example inputs'.
 
-    Returns their values, or in words why they do not fit the model's arguments.
+    `name` is that of a function or attribute of the model file, or of a tensor file. Raises Unusable.
     """
     assert _subject is not None
-    store = Store(request.store)
-    arguments = given.arguments(_subject.target, name)
-    broken = given.misfit(arguments, _subject.flat, _subject.spec)
+    target, store = _subject.target, Store(request.store)
+    arguments = given.arguments(target, name)
+    if isinstance(arguments, Misuse):
+        return arguments
+    names = form.argument_names(target.get_model(), len(target.args))
+    broken = form.misfit(names, (target.args, target.kwargs), arguments)
     if broken:
         return broken
-    values = []
-    for k, leaf in enumerate(
-        leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor)
-    ):
-        stored = "" if leaf.device.type == "meta" else store.put(f"given_{k}", leaf)
+    values: list[Value] = []
+    called: list[str] = []
+    for where, leaf in form.tensors(names, arguments):
+        stored = "" if leaf.device.type == "meta" else store.put(f"given_{len(values)}", leaf)
         values.append(describe(leaf, Stored(stored)))
-    return values
+        called.append(where)
+    return Brought(tuple(values), tuple(called))
 
 
 def save_program(file: str) -> None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Mapping, Sequence
+import pickle
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
+from minimizer.contract import Misuse
+from minimizer.targets.form import Arguments, argument_names, missing, unknown
 from minimizer.targets.model_file import ModelFile, Unusable, called
 
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+SAVE = "save the inputs with torch.save((x, ...), FILE)"
 
 
-def arguments(target: ModelFile, name: str) -> Arguments:
-    """The named inputs as positional and keyword arguments. Raises Unusable."""
+def arguments(target: ModelFile, name: str) -> Arguments | Misuse:
+    """The named inputs as positional and keyword arguments, or why they can't be. Raises Unusable."""
     what = f"--check-inputs {name}"
     given = getattr(target.module, name, None)
     if given is None:
@@ -32,31 +33,49 @@ def arguments(target: ModelFile, name: str) -> Arguments:
         return _by_name(target, given, what)
     if not isinstance(given, (tuple, list)):
         raise Unusable(f"{what} gives a {type(given).__name__}; give a tuple of inputs")
+    if _is_only_argument(target, given):
+        return (given,), target.kwargs
     args = tuple(given)
-    pair = len(args) == 2 and isinstance(args[0], tuple) and isinstance(args[1], dict)
-    if pair and len(target.args) != 2:
+    if _is_call(args) and not _is_call(target.args):
         return args[0], args[1]
     return args, target.kwargs
 
 
-def _by_name(target: ModelFile, given: Mapping[Any, Any], what: str) -> Arguments:
+def _is_call(args: tuple[Any, ...]) -> bool:
+    """Whether two values look like the positional and the keyword arguments of a call."""
+    return len(args) == 2 and isinstance(args[0], tuple) and isinstance(args[1], dict)
+
+
+def _is_only_argument(target: ModelFile, given: Any) -> bool:
+    """Whether a list is the one argument of a model that takes a list."""
+    return isinstance(given, list) and len(target.args) == 1 and isinstance(target.args[0], list)
+
+
+def _by_name(target: ModelFile, given: Mapping[Any, Any], what: str) -> Arguments | Misuse:
     """Inputs by the names of the model's arguments, passed as the examples are."""
-    if (
-        len(target.args) == 1
-        and isinstance(target.args[0], Mapping)
-        and target.args[0].keys() == given.keys()
-    ):
+    if len(target.args) == 1 and isinstance(target.args[0], Mapping) and set(target.args[0]) & set(given):
         return (given,), target.kwargs
-    parameters = inspect.signature(target.get_model().forward).parameters
-    names = [*list(parameters)[: len(target.args)], *target.kwargs]
-    if set(given) != set(names):
+    model = target.get_model()
+    names = [*argument_names(model, len(target.args)), *target.kwargs]
+    if not set(given) & set(names):
+        if set(given) and set(given) <= set(model.state_dict()):
+            raise Unusable(f"{what} holds the model's own parameters, not inputs for it; {SAVE}")
         raise Unusable(
             f"{what} gives inputs named {', '.join(map(str, given))}; the model takes {', '.join(names)}"
         )
+    for name in names:
+        if name not in given:
+            return missing(name)
+    for name in given:
+        if name not in names:
+            return unknown(name, names)
     return tuple(given[n] for n in names[: len(target.args)]), {key: given[key] for key in target.kwargs}
 
 
 def _read(path: Path, what: str) -> Any:
+    """The tensors of a file. Nothing in it is executed: what is more than tensors is not opened."""
+    if path.is_dir():
+        raise Unusable(f"{what} is a folder; give a .pt or .safetensors file")
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -65,31 +84,21 @@ def _read(path: Path, what: str) -> Any:
         return torch.load(path, weights_only=True)
     except ModuleNotFoundError as problem:
         raise Unusable(f"{what} needs the package {problem.name!r}; install it") from None
+    except OSError as problem:
+        raise Unusable(f"{what} cannot be read: {problem.strerror or problem}") from problem
     except Exception as problem:
-        raise Unusable(
-            f"{what} cannot be read as tensors: {type(problem).__name__}; "
-            "save them with torch.save(inputs, FILE)"
-        ) from problem
+        raise Unusable(f"{what} {_unreadable(problem)}; {SAVE}") from problem
 
 
-def misfit(given: Arguments, flat: Sequence[Any], spec: pytree.TreeSpec) -> str:
-    """Why arguments do not have the form of the flat example inputs; empty when they do."""
-    leaves, theirs = pytree.tree_flatten(given)
-    if theirs != spec:
-        if len(leaves) != len(flat):
-            return f"the program takes {len(flat)} inputs, {len(leaves)} were given"
-        return "the inputs are nested in another way than the example inputs"
-    for k, (leaf, example) in enumerate(zip(leaves, flat)):
-        if isinstance(leaf, torch.Tensor) != isinstance(example, torch.Tensor):
-            return f"input {k} is a {type(leaf).__name__}, expected a {type(example).__name__}"
-        if isinstance(leaf, torch.Tensor):
-            if leaf.layout != torch.strided:
-                layout = str(leaf.layout).removeprefix("torch.")
-                return f"input {k} is {layout}, expected a strided tensor"
-        elif leaf != example and not _both_nan(leaf, example):
-            return f"input {k} is {leaf!r}, but {example!r} was baked into the program when it was exported"
-    return ""
-
-
-def _both_nan(a: Any, b: Any) -> bool:
-    return isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b)
+def _unreadable(problem: Exception) -> str:
+    """What is wrong with a file, by how reading it failed."""
+    words = str(problem)
+    named = re.search(r"(?:Unsupported global: GLOBAL|GLOBAL) ([\w.]+)", words)
+    if isinstance(problem, pickle.UnpicklingError) and named:
+        return f"holds a Python object ({named[1]}), and only tensors are read, since objects run code"
+    if "TorchScript" in words:
+        return "is a TorchScript program, not a file of tensors"
+    device = re.search(r"deserialize object on (?:a )?(\w+)", words)
+    if device:
+        return f"holds tensors on a {device[1]} device, which is not there; move them with .cpu() first"
+    return f"cannot be read as tensors ({type(problem).__name__}): it is damaged, cut short or something else"
