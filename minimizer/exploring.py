@@ -19,6 +19,7 @@ from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import TargetInfo
 from minimizer.oracle.verdict import Failure
 from minimizer.sandbox import TaskError, WorkerLost
+from minimizer.targets.recognise import MODEL_FILE, recognise
 from minimizer.variant import Variant, variants
 from strategies import OPENING
 
@@ -74,7 +75,9 @@ def explore(run: Run, info: TargetInfo) -> Elsewhere | None:
 
 def _asked(run: Run, info: TargetInfo) -> Iterator[Variant]:
     state = [s.meta.dtype for s in info.program.state]
-    yield from variants(run.options.wanted, info.program, info.examples, state, info.config)
+    found = variants(run.options.wanted, info.program, info.examples, state, info.config)
+    exportable = recognise(run.options.target).kind == MODEL_FILE
+    yield from (variant for variant in found if exportable or not variant.exports_anew)
 
 
 def _say(run: Run, explored: list[Explored], asked: int, found: Elsewhere | None) -> None:

@@ -135,11 +135,16 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
         run.bench.save_program(str((folder.path / FILES / PROGRAM_FILE).resolve()))
     else:
         _copy_files(run, folder.path / FILES)
+    variant = run.request.variant
     named = [(str(k), value) for k, value in enumerate(case.values)]
+    if variant.exports_anew and run.bench.info is not None:
+        named += [(f"example {k}", value) for k, value in enumerate(run.bench.info.examples)]
     _call(run, "save_tensors", named, run.store, str((folder.path / INPUTS_FILE).resolve()))
     title = title_of(case, failure)
     versions = dict(run.record.versions or {})
-    text = whole_source(failure, case.settings, title, versions, run.options, HANG_TIMEOUT, exported=exported)
+    text = whole_source(
+        failure, case.settings, title, versions, run.options, HANG_TIMEOUT, exported=exported, variant=variant
+    )
     folder.write("repro.py", text)
     verified = verify(folder.path, run.sandbox, VERIFY_RUNS if found.certain else 5)
     run.note(

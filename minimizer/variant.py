@@ -63,6 +63,10 @@ class Variant:
         return "; ".join(parts) or "as written"
 
 
+AS_WRITTEN = Variant()
+"""What the person wrote, on the default path."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """Which variants a person asks for: a level or names of each kind, as on the command line."""

@@ -13,6 +13,7 @@ from minimizer.case import Settings
 from minimizer.handover.needs import DEATHS, ERRORS, LOST
 from minimizer.oracle.verdict import Failure
 from minimizer.source import literal
+from minimizer.variant import AS_WRITTEN, Variant
 
 _HEAD = '''"""{title}.
 
@@ -38,19 +39,24 @@ def given(name, other, default):
 
 
 def failing_inputs():
-    """The model's arguments with the tensors on which it fails."""
+    """The model's arguments: those to export it with, and those on which it fails."""
     example = {inputs}
     args = example if isinstance(example, (tuple, list)) else (example,)
     kwargs = given("get_example_kwargs", "example_kwargs", {{}})
     flat, spec = pytree.tree_flatten((tuple(args), kwargs))
     path = Path(__file__).with_name("repro_inputs.pt")
-    saved = iter(torch.load(path, weights_only=True).values())
-    failing = [next(saved) if isinstance(x, torch.Tensor) else x for x in flat]
-    return (tuple(args), kwargs), pytree.tree_unflatten(failing, spec)
+    saved = torch.load(path, weights_only=True)
+    places = [k for k, x in enumerate(flat) if isinstance(x, torch.Tensor)]
+
+    def with_tensors(prefix):
+        changed = {{at: saved.get(f"{{prefix}}{{k}}", flat[at]) for k, at in enumerate(places)}}
+        return pytree.tree_unflatten([changed.get(k, x) for k, x in enumerate(flat)], spec)
+
+    return with_tensors("example "), with_tensors("")
 
 
 def compile_model(model, example):
-    backend = os.environ.get("TORCH_COMPILE_BACKEND", "aoti")
+    backend = os.environ.get("TORCH_COMPILE_BACKEND", "{backend}")
     if backend == "eager":
         return model
     if backend != "aoti":
@@ -63,11 +69,13 @@ def compile_model(model, example):
 @torch.no_grad()
 def check() -> bool:
     torch.manual_seed(0)
-    model = {model}
+    model = {model}{cast}
     example, failing = failing_inputs()
 {body}
 '''
 
+_CAST = """
+    model._apply(lambda t: t.to(torch.{new}) if t.dtype == torch.{old} else t)"""
 _EXPORTED_HERE = """\
     dims = given("get_dynamic_shapes", "dynamic_shapes", None)
     program = torch.export.export(model, *example, dynamic_shapes=dims)"""
@@ -164,10 +172,12 @@ def whole_source(
     timeout: int,
     *,
     exported: bool = False,
+    variant: Variant = AS_WRITTEN,
 ) -> str:
     """The script's text. `names` has `model` and `inputs`: other givers of the model file than the usual.
 
-    `exported` tells that `PROGRAM_TARGET` stands in for a model file.
+    `exported` tells that `PROGRAM_TARGET` stands in for a model file; of a `variant` that exports the model
+    otherwise, the example inputs are read from the file of tensors too.
     """
     body = _COMPARE
     if failure.kind in ERRORS:
@@ -202,5 +212,7 @@ def whole_source(
         inputs=inputs,
         model=model,
         body=body,
+        backend=settings.path,
+        cast="".join(_CAST.format(old=old, new=new) for old, new in variant.dtypes),
     )
     return head + tail

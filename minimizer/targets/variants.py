@@ -9,15 +9,20 @@ import torch
 from torch.utils import _pytree as pytree
 
 from minimizer.build import dtype_name, restride
-from minimizer.targets.model_file import ModelFile
+from minimizer.targets.model_file import ModelFile, Unusable
 from minimizer.variant import Variant
 from strategies.layouts import Layout
 
 
 def apply_variant(target: ModelFile, model: torch.nn.Module, variant: Variant) -> None:
-    """Change the target, and the model at hand, into what the variant says."""
+    """Change the target, and the model at hand, into what the variant says.
+
+    Raises Unusable when the target is exported already: its layouts and dtypes are fixed.
+    """
     if not variant.exports_anew:
         return
+    if target.exported is not None:
+        raise Unusable(f"{target.path.name} is exported already; bring its model to export it otherwise")
     change = dict(variant.dtypes)
     flat, spec = pytree.tree_flatten((target.args, target.kwargs))
     layouts = iter(variant.layouts)
