@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from minimizer import region
 from minimizer.case import Case, Value
 from minimizer.fuzz import Finding, InputSpace
 from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.probing import doubts, probe_sizes
 from minimizer.program import Program
 from strategies import Draw, telling_fills
 from strategies.values import Fill
@@ -15,6 +16,9 @@ from strategies.values import Fill
 SIZES = 400
 SIZES_FATAL = 16
 """Sizes asked for; each failing one costs a worker when the failure kills it."""
+
+DOUBTFUL = 4
+"""Times that sizes between a bound and the last tried value beyond it are asked for."""
 
 
 def map_region(
@@ -31,16 +35,27 @@ def map_region(
     failing = Case(program, finding.values).sizes
     fatal = failure.kind in ("crash", "memory_error")
     judged: list[tuple[dict[str, int], bool]] = [(failing, True)]
-    for sizes in region.probe_sizes(space.symbols, failing, SIZES_FATAL if fatal else SIZES, fits=space.fits):
-        if give_up():
+
+    def ask(wanted: Iterable[dict[str, int]]) -> None:
+        for sizes in wanted:
+            if give_up():
+                break
+            if sizes == failing:
+                continue
+            verdict = judge(_resized(space, finding.values, sizes), finding.calls)
+            if verdict.status in ("pass", "fail"):
+                same = verdict.failure is not None and verdict.failure.signature == failure.signature
+                judged.append((sizes, same))
+
+    ask(probe_sizes(space.symbols, failing, SIZES_FATAL if fatal else SIZES, fits=space.fits))
+    found = region.find_region(judged, space.symbols)
+    for _ in range(0 if fatal else DOUBTFUL):
+        open_sizes = doubts(judged, space.symbols, found, fits=space.fits) if found else []
+        if not open_sizes or give_up():
             break
-        if sizes == failing:
-            continue
-        verdict = judge(_resized(space, finding.values, sizes), finding.calls)
-        if verdict.status in ("pass", "fail"):
-            same = verdict.failure is not None and verdict.failure.signature == failure.signature
-            judged.append((sizes, same))
-    return region.find_region(judged, space.symbols)
+        ask(open_sizes)
+        found = region.find_region(judged, space.symbols)
+    return found
 
 
 def _resized(space: InputSpace, values: Sequence[Value], sizes: dict[str, int]) -> tuple[Value, ...]:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 import operator
-import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
-from itertools import chain, combinations, islice, permutations, product, zip_longest
+from itertools import combinations, permutations
 
-from strategies import CAP, Fits, Symbol, interesting_sizes, sweep
+from strategies import Symbol
 
 Judged = Sequence[tuple[Mapping[str, int], bool]]
 """Sizes by symbol, each with whether it failed."""
@@ -28,6 +27,9 @@ Judged = Sequence[tuple[Mapping[str, int], bool]]
 class Region:
     """A Python expression over the symbols that is true on exactly the judged sizes that fail.
 
+    `fails` and `passes` are the judged sizes for a picture: points parted by spaces, each with its sizes in
+    the order of `symbols` parted by commas, as in ``2,3 4,5``.
+
     >>> Region("n % 16 != 0", sizes_tried=63, sizes_failing=59).in_words()
     'n % 16 != 0 (59 of 63 sizes tried fail)'
     """
@@ -35,6 +37,9 @@ class Region:
     predicate: str
     sizes_tried: int
     sizes_failing: int
+    symbols: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    fails: str = field(default="", compare=False, repr=False)
+    passes: str = field(default="", compare=False, repr=False)
 
     @property
     def everywhere(self) -> bool:
@@ -75,8 +80,9 @@ def find_region(judged: Judged, symbols: Sequence[Symbol]) -> Region | None:
     """The simplest predicate that separates the failing sizes from the passing ones.
 
     In order of simplicity: every size; equality and comparisons with a constant (`n == 0`, `n > 128`),
-    `n != 8`, parity; relations of two symbols (`h != w`); congruences (`n % 16 != 0`); the same for products
-    and sums of two symbols; then two of these with `and` or `or`, then three. Constants are sizes that were
+    `n != 8`, parity; relations of two symbols (`h != w`, `h > 2 * w`); congruences (`n % 16 != 0`); the same
+    for products and sums of two symbols; ranges of remainders (`n % 16 > 7`); then two of these with `and` or
+    `or`, then three. Constants are sizes that were
     tried (or, where equivalent on all integers, their rounder neighbours). A size that was judged more than
     once fails if it ever did. None when nothing fails, or when nothing in the language fits. Raises
     ValueError when a judged size lacks one of the symbols.
@@ -90,14 +96,23 @@ def find_region(judged: Judged, symbols: Sequence[Symbol]) -> Region | None:
     if failing == 0:
         return None
     if failing == len(points):
-        return Region("True", len(points), failing)
+        return _region("True", points, symbols)
     goal = _Goal(_mask(points.values()), (1 << len(points)) - 1)
     atoms = _cheapest(_atoms([symbol.name for symbol in symbols], list(points), goal), goal)
     for parts in (1, 2, 3):
         found = _together(atoms, goal, parts)
         if found is not None:
-            return Region(found, len(points), failing)
+            return _region(found, points, symbols)
     return None
+
+
+def _region(predicate: str, points: Mapping[tuple[int, ...], bool], symbols: Sequence[Symbol]) -> Region:
+    drawn = {
+        truth: " ".join(",".join(map(str, point)) for point, fails in points.items() if fails is truth)
+        for truth in (True, False)
+    }
+    names = tuple(symbol.name for symbol in symbols)
+    return Region(predicate, len(points), sum(points.values()), names, drawn[True], drawn[False])
 
 
 def _points(judged: Judged, symbols: Sequence[Symbol]) -> dict[tuple[int, ...], bool]:
@@ -194,6 +209,26 @@ def _congruences(
         yield _Atom(f"{term} % {modulus} == {rest}", mask, cost)
         if modulus > 2:
             yield _Atom(f"{term} % {modulus} != {rest}", mask ^ goal.everything, cost)
+    if not extra and modulus in _TAILS:
+        yield from _tails(term, modulus, rests, goal)
+
+
+_TAILS = (4, 8, 16, 32, 64)
+"""Moduli of which a range of remainders means something: how many elements are left for a vector's tail."""
+
+
+def _tails(term: str, modulus: int, rests: Mapping[int, int], goal: _Goal) -> Iterator[_Atom]:
+    """`n % 16 >= 8` and `n % 16 < 8`, where every remainder was tried."""
+    if len(rests) < modulus:
+        return
+    above = goal.everything
+    for rest in range(modulus - 1):
+        above ^= rests[rest]
+        cost = 3.5 + 0.02 * _digits(modulus)
+        if rest:
+            yield _Atom(f"{term} % {modulus} <= {rest}", above ^ goal.everything, cost)
+        if rest + 1 < modulus - 1:
+            yield _Atom(f"{term} % {modulus} > {rest}", above, cost)
 
 
 def _relations(left: str, right: str, one: Sequence[int], two: Sequence[int]) -> Iterator[_Atom]:
@@ -205,6 +240,13 @@ def _relations(left: str, right: str, one: Sequence[int], two: Sequence[int]) ->
     )
     for symbol, test, cost in compared:
         yield _Atom(f"{left} {symbol} {right}", _mask(map(test, one, two)), cost)
+    for times in (2, 3, 4):
+        for symbol, test, _ in compared[:3]:
+            holds = _mask(test(a, times * b) for a, b in zip(one, two, strict=True))
+            yield _Atom(f"{left} {symbol} {times} * {right}", holds, 2.6 + 0.1 * times)
+    for symbol, test, _ in compared[:2]:
+        holds = _mask(test(a, b + 1) for a, b in zip(one, two, strict=True))
+        yield _Atom(f"{left} {symbol} {right} + 1", holds, 2.6)
     guard = f"{right} != 0 and " if 0 in two else ""
     for symbol, test, _ in compared[:2]:
         holds = _mask(b != 0 and test(a % b, 0) for a, b in zip(one, two, strict=True))
@@ -275,71 +317,3 @@ def _join(atoms: Sequence[_Atom], joiner: str) -> str:
                 chained = f"{low} {more.replace('>', '<')} {term} {less} {high}"
                 return " and ".join([chained, *(atom.text for atom in atoms if atom not in (lower, upper))])
     return f" {joiner} ".join(atom.text for atom in atoms)
-
-
-# --- which sizes to ask for
-
-
-def probe_sizes(
-    symbols: Sequence[Symbol],
-    failing: Mapping[str, int],
-    budget: int,
-    *,
-    mined: Sequence[int] = (),
-    fits: Fits | None = None,
-    cap: int = CAP,
-) -> Iterator[dict[str, int]]:
-    """Up to `budget` sizes whose verdicts tell the region, each once, the failing one first.
-
-    When the whole grid is within the budget, all of it. Otherwise, taking turns: the telling sizes (`sweep`),
-    lines through the failing point (each symbol alone: telling sizes, near ones, far ones) and seeded random
-    points (anywhere, in the small corner, all symbols equal, around the failing point). Sizes that do not
-    satisfy `fits` are left out.
-
-    >>> [sizes["n"] for sizes in probe_sizes([Symbol("n", 2, 6, hint=4)], {"n": 3}, budget=10)]
-    [3, 4, 2, 6, 5]
-    """
-    start = {symbol.name: failing[symbol.name] for symbol in symbols}
-    ranges = [range(low, high + 1) for low, high in (symbol.ends(cap) for symbol in symbols)]
-    first = chain([start], islice(sweep(symbols, mined, cap=cap), max(1, budget // 3)))
-    if math.prod(map(len, ranges)) <= budget:
-        rest: Iterator[Sequence[int]] = product(*ranges)
-    else:
-        lines = (_line(symbol, start, mined, cap) for symbol in symbols)
-        turns = zip_longest(*lines, _scattered(start, ranges, 8 * budget))
-        rest = (point for turn in turns for point in turn if point is not None)
-    seen: set[tuple[int, ...]] = set()
-    for sizes in chain(first, (dict(zip(start, point, strict=True)) for point in rest)):
-        if len(seen) >= budget:
-            return
-        point = tuple(sizes.values())
-        if point not in seen and (fits is None or fits(sizes)):
-            seen.add(point)
-            yield sizes
-
-
-def _line(
-    symbol: Symbol, start: Mapping[str, int], mined: Sequence[int], cap: int
-) -> Iterator[tuple[int, ...]]:
-    low, high = symbol.ends(cap)
-    here = start[symbol.name]
-    near = sorted(range(low, high + 1), key=lambda size: (abs(size - here), size))
-    far = random.Random(0).sample(near, len(near))
-    telling = interesting_sizes(symbol, mined, cap=cap)
-    for size in dict.fromkeys(chain(telling, *zip(near, far, strict=True))):
-        yield tuple({**start, symbol.name: size}.values())
-
-
-def _scattered(start: Mapping[str, int], ranges: Sequence[range], attempts: int) -> Iterator[tuple[int, ...]]:
-    chance = random.Random(0)
-    for attempt in range(attempts):
-        match attempt % 4:
-            case 0:
-                point = [chance.choice(sizes) for sizes in ranges]
-            case 1:
-                point = [chance.choice(sizes[:32]) for sizes in ranges]
-            case 2:
-                point = [chance.choice(chance.choice(ranges))] * len(ranges)
-            case _:
-                point = [size + chance.randint(-2, 2) for size in start.values()]
-        yield tuple(min(max(size, sizes[0]), sizes[-1]) for size, sizes in zip(point, ranges, strict=True))

@@ -22,6 +22,7 @@ FLOORS = [
         "options",
         "growth",
         "region",
+        "probing",
         "roles",
         "explain",
     ],
@@ -56,6 +57,7 @@ ALONE = {
 """Packages that may know only these."""
 
 TORCH_FREE = [
+    "probing",
     "variant",
     "exploring",
     "symbolic",

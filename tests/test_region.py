@@ -1,8 +1,12 @@
 """Known predicates come back from judged sizes, and nothing is claimed that a size contradicts."""
 
+import random
+from itertools import product
+
 import pytest
 
-from minimizer.region import Region, find_region, probe_sizes
+from minimizer.probing import doubts, probe_sizes
+from minimizer.region import Region, find_region
 from strategies import Symbol, sweep
 
 N = Symbol("n", 0, 300, hint=8)
@@ -132,3 +136,64 @@ def test_probes_are_the_same_every_time_and_keep_to_what_fits():
 
 def test_a_static_program_has_one_size_to_probe():
     assert list(probe_sizes([], {}, budget=10)) == [{}]
+
+
+LONG, SHORT = Symbol("n", 0, 600, 8), Symbol("n", 2, 64, 8)
+PAIR = (Symbol("h", 0, 40, 8), Symbol("w", 0, 40, 9))
+TRUTHS = [
+    (symbols, truth)
+    for symbols, truths in (
+        (
+            (LONG,),
+            """n == 0|n < 2|n != 8|n > 128|n >= 17|n % 16 != 0|n % 2 == 1|n % 4 == 3|n > 8 and n % 8 != 0
+            n == 0 or n > 64|16 <= n < 32|n == 1 or n == 7|n % 3 == 0 and n > 9|n * n > 1000|n == 17|n == 100
+            n >= 16 and n % 16 >= 8|n % 64 == 1|n > 32 and n % 32 != 0""",
+        ),
+        ((SHORT,), "n != 8|n >= 17|n % 16 != 0|n % 4 == 3|16 <= n < 32|n == 17|n % 16 >= 8"),
+        (
+            PAIR,
+            """h != w|h == w|h > w|h * w > 512|h * w % 16 != 0|h * w == 0|h == 0 or w == 0|h + w > 40
+            h % 2 == 1 and w % 2 == 1|h != 8 or w != 9|h >= 16|w == 1|h == 0 and w > 3|h < 4 and w >= 16
+            h % 16 != 0 and w > 2|h * w >= 1000|h == 2 * w|w > 2 * h|h == w + 1|h + w == 17
+            w % 2 == 1 and h * w > 128""",
+        ),
+    )
+    for truth in (part.strip() for line in truths.splitlines() for part in line.split("|"))
+]
+
+
+@pytest.mark.parametrize(("symbols", "truth"), TRUTHS, ids=[f"{t} of {len(s)}" for s, t in TRUTHS])
+def test_regions_are_exact_on_the_whole_grid(symbols, truth):
+    """Found from the sizes that a run would judge, checked on every size that there is."""
+    names = [symbol.name for symbol in symbols]
+    grid = [
+        dict(zip(names, point, strict=True))
+        for point in product(*(range(s.low, s.high + 1) for s in symbols))
+    ]
+    fails = {tuple(sizes.values()): eval(truth, {}, dict(sizes)) for sizes in grid}
+    failing = random.Random(1).choice([sizes for sizes in grid if fails[tuple(sizes.values())]])
+    judged = [(sizes, fails[tuple(sizes.values())]) for sizes in probe_sizes(symbols, failing, 400)]
+    region = find_region(judged, symbols)
+    for _ in range(4):
+        judged += [(s, fails[tuple(s.values())]) for s in doubts(judged, symbols, region)]
+        region = find_region(judged, symbols)
+    wrong = [s for s in grid if eval(region.predicate, {}, dict(s)) != fails[tuple(s.values())]]
+    assert not wrong, region.predicate
+
+
+def test_doubts_are_what_lies_in_the_gap():
+    judged = [({"h": h, "w": 4}, h * 4 > 50) for h in (2, 8, 20, 40)]
+    region = find_region(judged, PAIR)
+    asked = doubts(judged, PAIR, region)
+    assert asked
+    assert all(sizes not in [s for s, _ in judged] for sizes in asked)
+
+
+def test_a_settled_bound_leaves_no_doubts():
+    judged = [({"n": n}, n >= 40) for n in range(2, 65)]
+    assert doubts(judged, [SHORT], find_region(judged, [SHORT])) == []
+
+
+def test_a_region_can_be_drawn():
+    region = find_region([({"h": 2, "w": 3}, True), ({"h": 4, "w": 5}, False)], PAIR)
+    assert (region.symbols, region.fails, region.passes) == (("h", "w"), "2,3", "4,5")
