@@ -203,7 +203,8 @@ WRONG = {
     ),
     "a derived size": (
         lambda: sized(4, double=9),
-        "extra['double']: expected size 8 in dim 0 (2 * n), got size 9; dim 0 of extra['double'] must be 2 * n",
+        "extra['double']: expected size 8 in dim 0 (2 * n), got size 9; "
+        "dim 0 of extra['double'] must be 2 * n",
     ),
     "meta": (
         lambda: inputs(x=X.to("meta")),
