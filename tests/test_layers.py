@@ -43,7 +43,9 @@ FLOORS = [
     ["brought"],
     ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
-    ["run", "handing", "exploring", "doctor", "packaged"],
+    ["run", "handing", "exploring", "doctor", "packaged", "buckets"],
+    ["corpus"],
+    ["nightly"],
     ["verbs"],
     ["cli"],
 ]
@@ -58,6 +60,14 @@ ALONE = {
 
 TORCH_FREE = [
     "probing",
+    "buckets",
+    "corpus",
+    "nightly/night",
+    "nightly/hand",
+    "nightly/hands",
+    "nightly/pooling",
+    "nightly/joining",
+    "nightly/outputs",
     "variant",
     "exploring",
     "symbolic",

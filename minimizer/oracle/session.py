@@ -95,6 +95,7 @@ class Session:
         self._call: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self._load: Callable[[], Callable[[Sequence[Any]], Sequence[Any]]] | None = None
         self._model: torch.nn.Module | None = None
+        self._graph: torch.nn.Module | None = None
         self._guards: Callable[..., Any] | None = None
         self.stateful = False
 
@@ -142,6 +143,11 @@ class Session:
 
         self._load = fresh
         self._call = fresh()
+
+    def adopt(self, call: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+        """Judge with a compiled call from elsewhere: this program as a part of a larger one."""
+        self._call = call
+        self._load = None
 
     def notice_state(self, flat: Sequence[Any]) -> bool:
         """Learn whether a call changes the module's own state; such a subject starts afresh each time."""
@@ -307,9 +313,10 @@ class Session:
         return Failure(kind=kind, stage="run", message=message, figures=mismatch.figures, flavour=flavour)
 
     def _free(self, flat: Sequence[Any], calls: int, seed: int, noise: float, promote: bool) -> list[Any]:
-        gm = self.ep.module(check_guards=False)
-        assert isinstance(gm, torch.fx.GraphModule)
-        execution = Free(gm, seed, noise, promote=promote)
+        if self._graph is None:  # an execution keeps its state to itself, so all of them can share the graph
+            self._graph = self.ep.module(check_guards=False)
+        assert isinstance(self._graph, torch.fx.GraphModule)
+        execution = Free(self._graph, seed, noise, promote=promote)
         values: list[Any] = []
         with torch.no_grad():
             for _ in range(calls):

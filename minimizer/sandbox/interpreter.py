@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 
@@ -17,8 +17,19 @@ def run_python(
 
     The process group dies with it, whatever it started, also when the caller is interrupted.
     """
+    return run_interpreter([script], folder, timeout, environment)
+
+
+def run_interpreter(
+    arguments: Sequence[str],
+    folder: Path,
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+    started: Callable[[int], None] = lambda group: None,
+) -> tuple[int | None, str]:
+    """Run an interpreter with these arguments, as `run_python` does; `started` is told its process group."""
     process = subprocess.Popen(
-        [sys.executable, script],
+        [sys.executable, *arguments],
         cwd=folder,
         env=None if environment is None else dict(environment),
         stdin=subprocess.DEVNULL,
@@ -28,6 +39,7 @@ def run_python(
         errors="replace",
         start_new_session=True,
     )
+    started(process.pid)
     try:
         output, _ = process.communicate(timeout=timeout)
         return process.returncode, output

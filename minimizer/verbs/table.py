@@ -6,14 +6,16 @@ import textwrap
 from collections.abc import Mapping
 
 from minimizer.verbs.completion import completion_verb
+from minimizer.verbs.corpus import CORPUS
 from minimizer.verbs.doctor import DOCTOR
 from minimizer.verbs.explain import EXPLAIN
 from minimizer.verbs.minimize import takes_options
+from minimizer.verbs.nightly import NIGHTLY
 from minimizer.verbs.passes import PASSES_VERB
 from minimizer.verbs.replay import REPLAY
 from minimizer.verbs.verb import Verb
 
-_PLAIN = (REPLAY, EXPLAIN, DOCTOR, PASSES_VERB)
+_PLAIN = (REPLAY, EXPLAIN, NIGHTLY, CORPUS, DOCTOR, PASSES_VERB)
 
 VERBS: Mapping[str, Verb] = {verb.name: verb for verb in (*_PLAIN, completion_verb(_PLAIN, takes_options))}
 

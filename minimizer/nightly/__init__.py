@@ -1,0 +1,1 @@
+"""A corpus that is replayed and fuzzed every night, with generated programs beside it."""

@@ -1,0 +1,251 @@
+"""Pooled testing: many small programs in one compilation, separated only when that fails.
+
+Nearly all programs pass, and most of the time of a compilation goes into what does not depend on the program.
+So a pool is compiled as one. Wrong outputs name their program. A pool that cannot be compiled, or whose call
+on the examples dies, is halved, as in the group testing of blood samples (Dorfman 1943). A call that dies
+later is repeated with one member's inputs at a time: that needs no compilation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from minimizer.case import Case, Value
+from minimizer.fuzz import InputSpace
+from minimizer.nightly.joining import side_by_side
+from minimizer.oracle.bench import COMPILED_STAGES, RUN_TIMEOUT, loss_failure
+from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.sandbox import Sandbox, TaskError, Worker, WorkerLost
+
+PRELOAD = "minimizer.nightly.warm"
+TASKS = "minimizer.nightly.pool_tasks:"
+
+ROUNDS = 28
+"""Inputs tried on each member."""
+
+MEMBER_ELEMENTS = 1 << 15
+"""Elements of all inputs of a member together, at most: a round is for many programs."""
+
+OPEN_TIMEOUT, COMPILE_TIMEOUT, ROUND_TIMEOUT = 120.0, 600.0, 120.0
+
+_ALONE = "alone "
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A program that failed as a member of a pool, with the inputs on which it did and those it came with."""
+
+    case: Case
+    failure: Failure
+    examples: tuple[Value, ...]
+
+
+@dataclass
+class PoolReport:
+    """What came of the programs of a pool."""
+
+    judged: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    suspects: list[Suspect] = field(default_factory=list)
+    compiles: int = 0
+    inputs: int = 0
+
+
+class PoolBench:
+    """Judges many programs at once. `level` is how far pools are compiled: ``full`` is the whole package."""
+
+    def __init__(self, sandbox: Sandbox, store: Path, *, rounds: int = ROUNDS) -> None:
+        self._sandbox = sandbox
+        self._store = str(store.resolve())
+        self._rounds = rounds
+        self._count = 0
+        self.report = PoolReport()
+
+    def judge(self, cases: Sequence[Case]) -> None:
+        """Judge the cases, each on its own values first; what comes of it is added to `report`."""
+        waiting = [list(cases)]
+        while waiting:
+            members = waiting.pop()
+            if members:
+                waiting += self._attempt(members)
+
+    def _attempt(self, cases: list[Case]) -> list[list[Case]]:
+        """Judge one pool; the smaller pools to go on with when it fails as a whole."""
+        self._count += 1
+        attempt = _Attempt(self._sandbox, self._store, cases, self._count)
+        try:
+            failure = attempt.start(self.report)
+            if failure is None:
+                attempt.rounds(self._rounds, self.report)
+                return []
+        except TaskError as problem:
+            failure = Failure("export_error", "export", f"cannot be judged: {problem}")
+        except _Shrunk as shrunk:
+            return [shrunk.left]
+        finally:
+            attempt.close()
+        if len(cases) > 1:
+            return parts(cases, failure)
+        self.report.judged += 1
+        if failure.stage == "export":
+            self.report.refused[cases[0].key] = failure.message[:200]
+        else:
+            self.report.suspects.append(Suspect(cases[0], failure, cases[0].values))
+        return []
+
+
+def parts(cases: Sequence[Case], failure: Failure) -> list[list[Case]]:
+    """Two pools for one that failed: those that call the operator that the failure names, else halves."""
+    named = [c for c in cases if failure.op and any(n.target == failure.op for n in c.program.nodes)]
+    if 0 < len(named) < len(cases):
+        return [[c for c in cases if c not in named], named]
+    middle = len(cases) // 2
+    return [list(cases[:middle]), list(cases[middle:])]
+
+
+class _Shrunk(Exception):
+    """Some members cannot be judged at all; `left` are the others."""
+
+    def __init__(self, left: list[Case]) -> None:
+        super().__init__("some members cannot be judged")
+        self.left = left
+
+
+class _Attempt:
+    """One pool in one worker after the other."""
+
+    def __init__(self, sandbox: Sandbox, store: str, cases: list[Case], number: int) -> None:
+        self._sandbox = sandbox
+        self._store = store
+        self._cases = cases
+        self._pool = side_by_side([case.program for case in cases])
+        self._package = sandbox.scratch / f"pool-{number}.pt2"
+        self._worker: Worker | None = None
+        self._convicted: set[int] = set()
+
+    def close(self) -> None:
+        """End the worker and remove the package."""
+        if self._worker is not None:
+            self._worker.close()
+        self._package.unlink(missing_ok=True)
+
+    def _open(self) -> tuple[Worker, list[str]]:
+        if self._worker is not None:
+            self._worker.close()
+        self._worker = worker = self._sandbox.worker()
+        said: list[str] = worker.call(
+            TASKS + "open_pool", self._pool, self._cases, self._store, timeout=OPEN_TIMEOUT
+        )
+        return worker, said
+
+    def start(self, report: PoolReport) -> Failure | None:
+        """Compile and load; the failure of the pool as a whole. Raises _Shrunk."""
+        try:
+            worker, said = self._open()
+            self._drop(said, report)
+            failure: Failure | None = worker.call(
+                TASKS + "compile_pool", str(self._package), "full", timeout=COMPILE_TIMEOUT
+            )
+            report.compiles += 1
+            if failure is not None and failure.stage == "export" and len(self._cases) > 1:
+                self._drop(worker.call(TASKS + "export_alone", timeout=COMPILE_TIMEOUT), report)
+            return failure or worker.call(TASKS + "load_pool", str(self._package), timeout=OPEN_TIMEOUT)
+        except WorkerLost as lost:
+            if lost.stage in COMPILED_STAGES:
+                return loss_failure(lost)
+            return Failure("export_error", "export", f"before anything was compiled: {lost}")
+
+    def _drop(self, said: Sequence[str], report: PoolReport) -> None:
+        report.refused |= {case.key: reason for case, reason in zip(self._cases, said) if reason}
+        if any(said):
+            raise _Shrunk([case for case, reason in zip(self._cases, said) if not reason])
+
+    def rounds(self, most: int, report: PoolReport) -> None:
+        """Judge inputs, one set for each member at a time."""
+        report.judged += len(self._cases)
+        inputs = [member_inputs(case, most) for case in self._cases]
+        for turn in range(max(map(len, inputs))):
+            given = [
+                values[turn] if turn < len(values) and k not in self._convicted else None
+                for k, values in enumerate(inputs)
+            ]
+            if any(values is not None for values in given):
+                self._round(given, report)
+
+    def _round(self, given: Sequence[Sequence[Value] | None], report: PoolReport) -> None:
+        try:
+            verdicts: list[Verdict | None] = self._call("judge_round", list(given))
+        except WorkerLost as lost:
+            blamed = _blamed(lost)
+            if blamed is not None and given[blamed] is not None:
+                self._convict(blamed, given[blamed] or (), loss_failure(lost), report)
+            else:
+                self._one_by_one(given, report)
+            return
+        except TaskError:
+            self._one_by_one(given, report)
+            return
+        self._take(dict(enumerate(given)), dict(enumerate(verdicts)), report)
+
+    def _take(
+        self,
+        given: Mapping[int, Sequence[Value] | None],
+        verdicts: Mapping[int, Verdict | None],
+        report: PoolReport,
+    ) -> None:
+        for k, values in given.items():
+            verdict = verdicts[k]
+            if values is not None and verdict is not None:
+                report.inputs += 1
+                if verdict.failure is not None:
+                    self._convict(k, values, verdict.failure, report)
+
+    def _one_by_one(self, given: Sequence[Sequence[Value] | None], report: PoolReport) -> None:
+        """A call that ended badly, again with one member's inputs at a time."""
+        for k, values in enumerate(given):
+            if values is None or k in self._convicted:
+                continue
+            try:
+                verdict = self._call("judge_alone", k, values)
+            except WorkerLost as lost:
+                if lost.stage in (*COMPILED_STAGES, f"{_ALONE}{k}"):
+                    self._convict(k, values, loss_failure(lost), report)
+                continue
+            except TaskError:
+                continue
+            self._take({k: values}, {k: verdict}, report)
+
+    def _call(self, task: str, *args: object) -> Any:
+        """Ask the worker, a new one with the same package where the last one is gone."""
+        if self._worker is None or not self._worker.alive:
+            worker, _ = self._open()
+            worker.call(TASKS + "load_pool", str(self._package), timeout=OPEN_TIMEOUT)
+        assert self._worker is not None
+        limits = {"run": RUN_TIMEOUT}
+        return self._worker.call(TASKS + task, *args, timeout=ROUND_TIMEOUT, stage_timeout=limits)
+
+    def _convict(self, k: int, values: Sequence[Value], failure: Failure, report: PoolReport) -> None:
+        """A member that failed is done with: its other inputs would tell of the same failure."""
+        self._convicted.add(k)
+        if failure.stage.startswith(_ALONE):
+            failure = replace(failure, stage="run")
+        case = self._cases[k]
+        report.suspects.append(Suspect(replace(case, values=tuple(values)), failure, case.values))
+
+
+def _blamed(lost: WorkerLost) -> int | None:
+    """The member whose inputs were tried when a worker was lost, where that is known."""
+    number = lost.stage.removeprefix(_ALONE)
+    return int(number) if lost.stage.startswith(_ALONE) and number.isdigit() else None
+
+
+def member_inputs(case: Case, most: int) -> list[tuple[Value, ...]]:
+    """The inputs to try on a member: its own, then the opening moves of a search, small ones only."""
+    space = InputSpace(case.program)
+    drawn = (space.values(draw) for draw in space.opening())
+    small = (v for v in drawn if sum(value.numel for value in v) <= MEMBER_ELEMENTS)
+    return [case.values, *islice(small, most)]

@@ -1,0 +1,98 @@
+"""Many programs in one compilation: who is blamed, who is left out, what is tried."""
+
+import pytest
+
+from minimizer.case import Case, Value
+from minimizer.nightly.pooling import MEMBER_ELEMENTS, PRELOAD, PoolBench, member_inputs, parts
+from minimizer.oracle.verdict import Failure
+from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
+from minimizer.sandbox import Sandbox
+from strategies.programs import Call, Plan
+from strategies.values import Fill
+
+
+def case(target, *args, dtype="float32", shape=(2, "s0"), hint=5):
+    meta = TensorMeta(dtype, shape, (shape[-1], 1))
+    sizes = tuple(hint if isinstance(size, str) else size for size in shape)
+    symbols = (Symbol("s0", 2, None, hint),) if "s0" in shape else ()
+    node = Node("v", target, (Ref("x"), *args))
+    program = Program((Input("x", meta),), (node,), (Ref("v"),), symbols=symbols)
+    return Case(program, (Value(dtype, sizes, Fill("ramp")),))
+
+
+def test_a_failed_pool_is_parted_by_the_operator_that_the_failure_names():
+    pool = [case("aten.relu.default"), case("aten.neg.default"), case("aten.abs.default")]
+    rest, named = parts(pool, Failure("compile_error", "lower", op="aten.neg.default"))
+    assert (rest, named) == ([pool[0], pool[2]], [pool[1]])
+
+
+@pytest.mark.parametrize("op", ["", "aten.other.default"])
+def test_else_it_is_halved(op):
+    pool = [case("aten.relu.default", shape=(2, k)) for k in range(2, 7)]
+    assert parts(pool, Failure("crash", "run", op=op)) == [pool[:2], pool[2:]]
+
+
+def test_the_inputs_of_a_member_are_its_own_first_and_small():
+    member = case("aten.relu.default")
+    inputs = member_inputs(member, 20)
+    assert inputs[0] == member.values and 10 < len(inputs) <= 21
+    assert all(sum(v.numel for v in values) <= MEMBER_ELEMENTS for values in inputs)
+    assert len({values[0].shape for values in inputs}) > 3
+
+
+@pytest.fixture(scope="module")
+def pooled(tmp_path_factory):
+    """One pool of four: two healthy, one whose compiled program is wrong, one that export refuses."""
+    members = {
+        "relu": case("aten.relu.default"),
+        # The smallest byte of a row of 16 and more comes out as 0 (see corpus/models/byte_contrast.py).
+        "amin": case("aten.amin.default", [1], dtype="uint8"),
+        "item": case("aten.item.default", shape=(1,)),
+        "sum": case("aten.sum.dim_IntList", [1]),
+    }
+    with Sandbox("minimizer.oracle.warm") as sandbox:
+        bench = PoolBench(sandbox, tmp_path_factory.mktemp("store"))
+        bench.judge(list(members.values()))
+    return members, bench.report
+
+
+@pytest.mark.compiles
+def test_a_wrong_output_names_its_program(pooled):
+    members, report = pooled
+    (suspect,) = report.suspects
+    assert suspect.case.program == members["amin"].program
+    assert suspect.failure.kind == "wrong_value"
+    assert suspect.case.values[0].shape[1] >= 16
+    assert suspect.examples == members["amin"].values
+
+
+@pytest.mark.compiles
+def test_the_others_are_judged_in_as_few_compilations_as_can_be(pooled):
+    members, report = pooled
+    assert report.judged == 3 and list(report.refused) == [members["item"].key]
+    assert report.compiles <= 2
+    assert report.inputs > 40
+
+
+@pytest.mark.compiles
+def test_the_operator_database_gives_programs_with_dynamic_dims(tmp_path):
+    pytest.importorskip("numpy")
+    pytest.importorskip("expecttest")
+    from minimizer.nightly.generate import Catalogue, programs_of
+
+    with Sandbox(PRELOAD) as sandbox:
+        catalogue = Catalogue(sandbox, str(tmp_path))
+        names = {o.name for o in catalogue.operators}
+        assert len(names) > 300
+        assert not names & {"empty", "bernoulli", "svd", "scatter"}
+        wanted = [
+            Plan((Call("add", "float32"),)),
+            Plan((Call("nn.functional.relu", "float32"), Call("sum", "float32", 0, (1,)))),
+            Plan((Call("bernoulli", "float32"),)),
+            Plan((Call("add", "float32"),)),
+        ]
+        cases, left_out = programs_of(catalogue, wanted)
+    assert left_out == 2  # random, and there already
+    (_, add), (_, chain) = cases
+    assert add.program.dynamic_dims and add.program.operator_count == 1
+    assert len(chain.program.inputs) == 1 and chain.program.operator_count == 2
