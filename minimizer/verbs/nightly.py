@@ -26,13 +26,13 @@ GENERATION_NEEDS = ("numpy", "expecttest")
 """What PyTorch's operator database imports and torch itself does not bring."""
 
 MORE = """\
-corpus/models/*.py are searched, corpus/failures/* replayed; corpus/known.toml names what is known.
+corpus/models/*.py are searched, corpus/failures/* replayed; corpus/known.toml says what is known.
 Give each night a folder of its own beside the earlier ones: they tell it what is new.
 
 aoti-minimize nightly diff A B     what changed from one night to another
 
-exit status: 0 nothing new, 1 a new failure, 2 the command or the corpus is unusable, 130 interrupted
-(go on with --resume)"""
+exit status: 0 nothing new, 1 a new failure, 2 the command or the corpus is unusable,
+130 interrupted (go on with --resume)"""
 
 
 def _length(text: str) -> float:
