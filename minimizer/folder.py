@@ -17,7 +17,15 @@ from typing import Any
 from minimizer.case import Case, case_from_json, case_to_json
 
 MARKER = ".aoti-minimize.json"
-RESULTS = ("summary.json", "repro.py", "kernel_repro.py", "report.md", "report.html", "passing_neighbour.py")
+RESULTS = (
+    "summary.json",
+    "record.json",
+    "repro.py",
+    "kernel_repro.py",
+    "report.md",
+    "report.html",
+    "passing_neighbour.py",
+)
 
 
 BESIDE = ("repro_inputs.pt", "repro_ops.py", "repro_files")

@@ -14,7 +14,7 @@ from minimizer.folder import BESIDE, RunFolder
 from minimizer.handover.examples import exported_on_failing_inputs
 from minimizer.handover.plain import plain_candidates
 from minimizer.handover.record import Certificate
-from minimizer.handover.report import report_markdown
+from minimizer.handover.reports import write_reports
 from minimizer.handover.repro import INPUTS_FILE, repro_source
 from minimizer.handover.whole import PROGRAM_FILE, PROGRAM_TARGET, whole_source
 from minimizer.narrow import Narrowed
@@ -79,7 +79,7 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
         _passing_neighbour(run, case, narrowed, found)
     run.meter.mark("report")
     run.note()
-    run.folder.write("report.md", report_markdown(run.record))
+    write_reports(run.folder, run.record)
     _say_verified(run, verified)
     return FAILURE
 
@@ -93,7 +93,7 @@ def _say_verified(run: Run, verified: Verified) -> None:
         said += "" if verified.silent_in_eager else ", and without a compiler too"
         said += "; do not file it as it is"
     run.console.say("repro", said, always=True)
-    run.console.say("report", str(run.folder.path / "report.md"))
+    run.console.say("report", f"{run.folder.path / 'report.md'} · {run.folder.path / 'report.html'}")
 
 
 def _clear(folder: RunFolder) -> None:
@@ -117,7 +117,7 @@ def keep_best(run: Run) -> None:
         repro=text,
         title=title_of(case, failure),
     )
-    run.folder.write("report.md", report_markdown(run.record))
+    write_reports(run.folder, run.record)
     run.console.say(
         "interrupted",
         f"{case.program.operator_count} nodes so far: {run.folder.path / 'repro.py'} (not verified); {again}",
@@ -153,7 +153,7 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
         minimal=False,
         title=title,
     )
-    folder.write("report.md", report_markdown(run.record))
+    write_reports(folder, run.record)
     _say_verified(run, verified)
     return FAILURE
 

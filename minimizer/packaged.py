@@ -11,8 +11,8 @@ from dataclasses import replace
 from minimizer import contract
 from minimizer.console import Console
 from minimizer.folder import RunFolder
-from minimizer.handover.record import RunRecord, summary_text
-from minimizer.handover.report import report_markdown
+from minimizer.handover.record import RunRecord
+from minimizer.handover.reports import write_reports
 from minimizer.options import MISUSE, NONE, Options, Unusable
 from minimizer.oracle.requests import TASKS
 from minimizer.sandbox import Sandbox, TaskError, WorkerLost
@@ -61,6 +61,5 @@ def check_inputs(
         said = "the inputs fit all that the package says of them; without a graph no more can be told"
         console.say("result", said, always=True)
         record = replace(record, status="none")
-    folder.write("summary.json", summary_text(record))
-    folder.write("report.md", report_markdown(record))
+    write_reports(folder, record)
     return (NONE if broken is None else MISUSE), record

@@ -20,8 +20,8 @@ from minimizer.console import Console
 from minimizer.contract import Misuse
 from minimizer.exploring import Elsewhere, explore
 from minimizer.folder import RunFolder
-from minimizer.handover.record import RunRecord, summary_text
-from minimizer.handover.report import report_markdown
+from minimizer.handover.record import RunRecord
+from minimizer.handover.reports import write_record, write_reports
 from minimizer.mapping import map_region
 from minimizer.narrow import Narrowed, levels, narrow
 from minimizer.options import (
@@ -93,7 +93,7 @@ class Run:
             cpu_seconds_by_step=self.meter.steps,
             compiles=self.compiles + self.cases.compiles,
         )
-        self.folder.write("summary.json", summary_text(self.record))
+        write_record(self.folder, self.record)
 
     def go(self) -> int:
         """Run every step; the exit status. Raises Unusable, and KeyboardInterrupt when interrupted."""
@@ -194,7 +194,7 @@ class Run:
         """Say how the program was used outside its contract."""
         self.console.say("misuse", str(misuse), always=True)
         self.note(status="misuse", message=str(misuse), cause="misuse")
-        self.folder.write("report.md", report_markdown(self.record))
+        write_reports(self.folder, self.record)
         return MISUSE
 
     def judge_given(self, info: TargetInfo) -> brought.Answer:
@@ -263,7 +263,7 @@ class Run:
         """Say that nothing failed."""
         self.console.say("result", "nothing failed within the budget", always=True)
         self.note(status="none")
-        self.folder.write("report.md", report_markdown(self.record))
+        write_reports(self.folder, self.record)
         return NONE
 
     def case_of(self, info: TargetInfo, finding: fuzz.Finding | None) -> Case:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from minimizer.case import contiguous_stride
 from minimizer.handover.record import Certificate, RunRecord
 from minimizer.handover.scrub import scrub
 from minimizer.program import Program, TensorMeta
@@ -21,7 +22,7 @@ _LONGEST_DETAIL = 6_000
 _LONGEST_REPRO = 20_000
 _LONGEST_OUTPUT = 3_000
 _LARGEST_GRAPH = 60
-_KINDS = {
+KINDS = {
     "export_error": "torch.export raises on a model that eager runs",
     "compile_error": "compilation raises on a model that eager runs",
     "cxx_error": "the generated C++ code does not compile",
@@ -58,14 +59,14 @@ def report_markdown(record: RunRecord) -> str:
         _section("Also seen", "\n".join(f"- {finding}" for finding in record.findings)),
         _section("Versions", _versions(record.versions or {})),
     ]
-    title = scrub(f"# {_line(record.title or _title(record))}")
+    title = scrub(f"# {title_line(record)}")
     # The repro is code that was run and has no path in it: it is quoted to the letter.
     parts = [DRAFT, title, *map(scrub, before), _section("Repro", repro), *map(scrub, after)]
     text = "\n\n".join(part for part in parts if part) + "\n"
     return text if len(text) < LIMIT else text[: LIMIT - 40].rsplit("\n", 1)[0] + "\n\n(cut: too long)\n"
 
 
-def _without_warnings(text: str) -> str:
+def without_warnings(text: str) -> str:
     """What the script itself printed: warnings and their quoted lines of code are left out."""
     kept: list[str] = []
     skip = False
@@ -81,7 +82,7 @@ def _without_warnings(text: str) -> str:
 
 
 def _output(record: RunRecord) -> str:
-    text = _without_warnings(record.output)
+    text = without_warnings(record.output)
     return _code(_cut(text, _LONGEST_OUTPUT)) if text else ""
 
 
@@ -91,8 +92,11 @@ def _neighbour(record: RunRecord) -> str:
     return f"{record.neighbour[0].upper()}{record.neighbour[1:]}. See `passing_neighbour.py`."
 
 
-def _title(record: RunRecord) -> str:
-    what = _KINDS.get(record.kind or "", "failure" if record.kind is None else record.kind.replace("_", " "))
+def title_line(record: RunRecord) -> str:
+    """The report's title: what happens, and in which operators."""
+    if record.title:
+        return _line(record.title)
+    what = KINDS.get(record.kind or "", "failure" if record.kind is None else record.kind.replace("_", " "))
     calls = [node.target.removeprefix("aten.") for node in record.program.operators] if record.program else []
     return f"[AOTInductor] {what}" + (f": {', '.join(dict.fromkeys(calls[:3]))}" if calls else "")
 
@@ -122,7 +126,7 @@ def _cut(text: str, limit: int) -> str:
 def _what_happens(record: RunRecord) -> str:
     lines = []
     if record.kind:
-        what = _KINDS.get(record.kind, record.kind.replace("_", " "))
+        what = KINDS.get(record.kind, record.kind.replace("_", " "))
         stage = f", stage {record.stage}" if record.stage else ""
         lines.append(f"{what[0].upper()}{what[1:]} (`{record.kind}`{stage}).")
     if record.figures:
@@ -140,7 +144,7 @@ def _inputs(record: RunRecord) -> str:
     lines = [f"- {line}" for line in record.inputs]
     if not lines:
         for k, value in enumerate(record.failing_input or ()):
-            lines.append(f"- input {k}: {_described(value)}")
+            lines.append(f"- input {k}: {described_input(value)}")
     region = record.region
     if region and region.get("predicate"):
         counted = ""
@@ -150,14 +154,20 @@ def _inputs(record: RunRecord) -> str:
     return "\n".join(lines)
 
 
-def _described(value: Mapping[str, Any]) -> str:
+def described_input(value: Mapping[str, Any]) -> str:
+    """An input of the summary in words: ``float32[17, 64]``."""
     shape = ", ".join(map(str, value.get("shape", ())))
     parts = [f"{value.get('dtype', 'tensor')}[{shape}]"]
-    if value.get("stride") is not None:
+    if value.get("stride") is not None and not _is_contiguous(value):
         parts.append(f"strides ({', '.join(map(str, value['stride']))})")
     if value.get("device") not in (None, "cpu"):
         parts.append(f"on {value['device']}")
     return " ".join(parts)
+
+
+def _is_contiguous(value: Mapping[str, Any]) -> bool:
+    shape = tuple(value.get("shape", ()))
+    return all(isinstance(size, int) for size in shape) and tuple(value["stride"]) == contiguous_stride(shape)
 
 
 def _error(record: RunRecord) -> str:

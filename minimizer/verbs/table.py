@@ -13,9 +13,10 @@ from minimizer.verbs.minimize import takes_options
 from minimizer.verbs.nightly import NIGHTLY
 from minimizer.verbs.passes import PASSES_VERB
 from minimizer.verbs.replay import REPLAY
+from minimizer.verbs.report import REPORT
 from minimizer.verbs.verb import Verb
 
-_PLAIN = (REPLAY, EXPLAIN, NIGHTLY, CORPUS, DOCTOR, PASSES_VERB)
+_PLAIN = (REPLAY, EXPLAIN, REPORT, NIGHTLY, CORPUS, DOCTOR, PASSES_VERB)
 
 VERBS: Mapping[str, Verb] = {verb.name: verb for verb in (*_PLAIN, completion_verb(_PLAIN, takes_options))}
 

@@ -1,0 +1,23 @@
+"""Writes what a run found out: for scripts, for a person to file, and to look at."""
+
+from __future__ import annotations
+
+from minimizer.folder import RunFolder
+from minimizer.handover.evidence import read_evidence
+from minimizer.handover.page import report_html
+from minimizer.handover.record import RunRecord, summary_text
+from minimizer.handover.record_file import RECORD, record_text
+from minimizer.handover.report import report_markdown
+
+
+def write_record(folder: RunFolder, record: RunRecord) -> None:
+    """The record and its summary, as far as they are known."""
+    folder.write(RECORD, record_text(record))
+    folder.write("summary.json", summary_text(record))
+
+
+def write_reports(folder: RunFolder, record: RunRecord) -> None:
+    """The record, report.md and report.html."""
+    write_record(folder, record)
+    folder.write("report.md", report_markdown(record))
+    folder.write("report.html", report_html(read_evidence(folder.path)))
