@@ -12,11 +12,13 @@ from minimizer.capture import LADDER, Determinism, alike
 from minimizer.case import Case, Value
 from minimizer.folder import BESIDE, RunFolder
 from minimizer.handover.examples import exported_on_failing_inputs
+from minimizer.handover.needs import DEATHS
 from minimizer.handover.plain import plain_candidates
 from minimizer.handover.record import Certificate
 from minimizer.handover.reports import write_reports
 from minimizer.handover.repro import INPUTS_FILE, repro_source
 from minimizer.handover.whole import PROGRAM_FILE, PROGRAM_TARGET, whole_source
+from minimizer.kernel_alone import stack_of
 from minimizer.narrow import Narrowed
 from minimizer.neighbour import difference, nearest
 from minimizer.options import FAILURE
@@ -79,6 +81,8 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
         _passing_neighbour(run, case, narrowed, found)
     run.meter.mark("report")
     run.note()
+    if verified.holds and failure.kind in DEATHS and not run.record.native_stack:
+        run.note(native_stack=stack_of(run.folder.path, "repro"))
     write_reports(run.folder, run.record)
     _say_verified(run, verified)
     return FAILURE

@@ -37,7 +37,10 @@ class Unusable(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for. `budget` in seconds; `passes` are names (empty = all)."""
+    """What the command line asks for. `budget` in seconds; `passes` are names (empty = all).
+
+    `environment` is that of every process in which something is compiled or run.
+    """
 
     target: Path
     out: Path
@@ -49,6 +52,7 @@ class Options:
     inputs: str = ""
     check_inputs: str = ""
     config: tuple[tuple[str, object], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
     passes: tuple[str, ...] = ()
     wanted: Wanted = Wanted()
     command: str = ""

@@ -22,6 +22,7 @@ from minimizer.exploring import Elsewhere, explore
 from minimizer.folder import RunFolder
 from minimizer.handover.record import RunRecord
 from minimizer.handover.reports import write_record, write_reports
+from minimizer.kernel_alone import hand_over_kernel
 from minimizer.mapping import map_region
 from minimizer.narrow import Narrowed, levels, narrow
 from minimizer.options import (
@@ -40,13 +41,14 @@ from minimizer.options import (
 from minimizer.oracle.bench import CaseBench, TargetBench
 from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
 from minimizer.oracle.verdict import Failure, Signature, Verdict
-from minimizer.pinpoint import find_kernel
+from minimizer.pinpoint.search import pinpoint
 from minimizer.program import TensorMeta
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import FileJournal
 from minimizer.reduce.passes import select
 from minimizer.reduce.search import Progress
 from minimizer.sandbox import Sandbox, TaskError, TimedOut, WorkerLost
+from minimizer.sandbox.asan import is_asan
 from minimizer.source import custom_namespaces
 from minimizer.stuck import shorten
 from minimizer.wording import described, ending, headline, inputs_text, signature_text
@@ -73,7 +75,7 @@ class Run:
             options.wanted.base,
         )
         self.package = sandbox.scratch / "target.pt2"
-        self.bench = TargetBench(sandbox, self.request, self.package)
+        self.bench = TargetBench(sandbox, self.request, self.package, options.environment)
         self.bench.open_timeout = max(60.0, OPEN_SHARE * options.budget)
         self.cases = CaseBench(sandbox, folder.store.resolve())
         self.compiles = 0
@@ -169,6 +171,8 @@ class Run:
             self.console.say("", info.remark)
         if info.untranslatable:
             self.console.say("", f"the graph cannot be reduced: {info.untranslatable}")
+        if is_asan(self.options.environment):
+            self.console.say("sanitize", "AddressSanitizer, scalar code: not the code that is generated else")
         self.note(
             nodes_before=None if info.untranslatable else program.operator_count,
             dynamic_dims_before=program.dynamic_dims,
@@ -272,7 +276,13 @@ class Run:
         modules = (info.files[0],) if custom_namespaces(info.program) else ()
         calls = finding.calls if finding else info.calls
         path = self.request.variant.path
-        settings = Settings(path, config=info.config, calls=calls, modules=modules)
+        settings = Settings(
+            path,
+            config=info.config,
+            environment=self.options.environment,
+            calls=calls,
+            modules=modules,
+        )
         return Case(info.program, tuple(values), settings)
 
     def describe(self, failure: Failure, case: Case, *, quiet: bool = False) -> None:
@@ -299,9 +309,8 @@ class Run:
         def replay(rung: Rung) -> Verdict:
             if failure.stage not in ("run", "load") and case.settings.path == "aoti":
                 return self._recompile(failure)
-            bench = TargetBench(
-                self.sandbox, self.request, self.package, rung.environment, info=self.bench.info
-            )
+            environment = self.options.environment + rung.environment
+            bench = TargetBench(self.sandbox, self.request, self.package, environment, info=self.bench.info)
             try:
                 calls = case.settings.calls + rung.extra_calls
                 return bench.judge(case.values, calls, plainly=True)
@@ -380,14 +389,22 @@ class Run:
             cause=cause_of(best, self._observed),
         )
         if narrowed is not None:
-            kernel = find_kernel(self.sandbox, best, self.folder.store, final)
-            if kernel is not None:
-                self.console.say("kernel", kernel.text)
-                self.note(kernel=kernel.summary)
+            self.kernel(best, final)
             self.meter.mark("kernel")
         if narrowed is None and not (final.kind == "hang" and best.program.operators):
             return handing.hand_over_whole(self, best, final, found)
         return handing.hand_over(self, best, final, narrowed, found)
+
+    def kernel(self, case: Case, failure: Failure) -> None:
+        """Say which generated kernel is at fault, or what else; hand the kernel over alone."""
+        with self.console.bar("kernel"):
+            found = pinpoint(self.sandbox, case, self.folder.store, failure, self.record.cause or "")
+            versions = dict(self.record.versions or {})
+            alone = hand_over_kernel(
+                self.sandbox, self.folder, self.folder.store, found, case, versions.get("torch", "")
+            )
+        self.console.say("kernel", alone.fault.text + (f"\n{alone.note}" if alone.note else ""))
+        self.note(kernel=alone.summary, kernel_repro=alone.text, native_stack=alone.stack)
 
     def reduce(self, case: Case, failure: Failure, found: Determinism) -> Narrowed | None:
         """Reduce the graph, then the inputs, under the same signature."""
@@ -487,4 +504,5 @@ class Run:
 def _on_rung(case: Case, found: Determinism) -> Case:
     """The case with the settings of the rung that was settled on."""
     calls = case.settings.calls + found.rung.extra_calls
-    return replace(case, settings=replace(case.settings, environment=found.rung.environment, calls=calls))
+    environment = case.settings.environment + found.rung.environment
+    return replace(case, settings=replace(case.settings, environment=environment, calls=calls))

@@ -324,6 +324,16 @@ def module_source(program: Program, state_code: Mapping[str, str], *, name: str 
     return "\n".join(lines) + "\n"
 
 
+def function_source(program: Program, name: str) -> str:
+    """A program without state as the text of a function. Raises ValueError as `literal` does."""
+    _check_names(program)
+    lines = wrap(f"def {name}({', '.join(parameters(program)[0])}):", "")
+    for statement in _statements(program, {}):
+        inner = len(statement) - len(statement.lstrip())
+        lines += wrap(statement.strip(), INDENT + " " * inner) if statement else [""]
+    return "\n".join(lines) + "\n"
+
+
 def _check_names(program: Program) -> None:
     names = [i.name for i in program.inputs] + [s.name for s in program.state]
     names += [n.name for n in program.nodes] + [s.name for s in program.symbols]

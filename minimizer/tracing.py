@@ -382,6 +382,20 @@ def program_from_export(
     return _drop_dead(rename(program, {}, fresh))
 
 
+def program_from_graph(gm: torch.fx.GraphModule, store: Store, prefix: str) -> Program:
+    """Translate a plain graph of operator calls on tensors of fixed sizes. Raises Untranslatable."""
+    translation = _Translation(gm, store, prefix, top=True)
+    translation.run()
+    output = tuple(map(translation.arg, translation.output_value))
+    return Program(
+        tuple(translation.inputs),
+        tuple(translation.nodes),
+        output,
+        tuple(translation.state),
+        graphs=tuple(translation.graphs.items()),
+    )
+
+
 def skeleton(ep: torch.export.ExportedProgram) -> Program:
     """The inputs and symbols of an exported program whose calls cannot be expressed."""
     names = set(ep.graph_signature.user_inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +34,10 @@ class Verified:
         return self.failures == self.runs and self.silent_in_eager
 
 
-def _alone(folder: Path) -> tempfile.TemporaryDirectory[str]:
+def _alone(folder: Path, stem: str) -> tempfile.TemporaryDirectory[str]:
     """A folder with nothing in it but the repro and what lies beside it under its name."""
     alone = tempfile.TemporaryDirectory(prefix="aoti-minimize-verify-")
-    for item in folder.glob("repro*"):
+    for item in folder.glob(f"{stem}*"):
         target = Path(alone.name) / item.name
         if item.is_dir():
             shutil.copytree(item, target)
@@ -57,27 +58,36 @@ def _temporary_folder(alone: Path) -> Path:
     return own
 
 
-def run_cold(folder: Path) -> tuple[int | None, str]:
-    """Run ``repro.py`` alone in a new interpreter; exit status (None = killed at `TIMEOUT`) and output."""
+def run_cold(
+    folder: Path, stem: str = "repro", *options: str, under: Sequence[str] = ()
+) -> tuple[int | None, str]:
+    """Run ``STEM.py`` alone in a new interpreter; exit status (None = killed at `TIMEOUT`) and output."""
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", BACKEND)}
-    with _alone(folder) as alone:
+    with _alone(folder, stem) as alone:
         environment["TMPDIR"] = str(_temporary_folder(Path(alone)))
-        return run_python("repro.py", Path(alone), TIMEOUT, environment)
+        return run_python(f"{stem}.py", Path(alone), TIMEOUT, environment, options, under)
 
 
-def run_warm(folder: Path, sandbox: Sandbox, backend: str) -> int | None:
-    """Run ``repro.py`` alone in a process that has torch imported already; its exit status."""
-    with _alone(folder) as alone:
+def run_warm(folder: Path, sandbox: Sandbox, backend: str, stem: str = "repro") -> int | None:
+    """Run ``STEM.py`` alone in a process that has torch imported already; its exit status."""
+    return run_warm_aloud(folder, sandbox, backend, stem)[0]
+
+
+def run_warm_aloud(
+    folder: Path, sandbox: Sandbox, backend: str, stem: str = "repro"
+) -> tuple[int | None, str]:
+    """As `run_warm`, with the end of what was printed."""
+    with _alone(folder, stem) as alone:
         worker = sandbox.worker(directory=Path(alone))
         try:
             status: int = worker.call(
-                "minimizer.sandbox.worker:run_script", "repro.py", backend, timeout=TIMEOUT
+                "minimizer.sandbox.worker:run_script", f"{stem}.py", backend, timeout=TIMEOUT
             )
-            return status
+            return status, worker.output
         except Died as lost:
-            return lost.code
-        except TimedOut:
-            return None
+            return lost.code, lost.output
+        except TimedOut as lost:
+            return None, lost.output
         finally:
             worker.close()
 

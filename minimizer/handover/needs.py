@@ -14,6 +14,7 @@ from minimizer.case import Case
 from minimizer.liveness import alias_bases
 from minimizer.oracle.verdict import Failure
 from minimizer.program import Program, TensorMeta, leaves, references
+from minimizer.sandbox.asan import is_asan, without_asan
 
 ERRORS = frozenset(
     {"export_error", "compile_error", "cxx_error", "load_error", "runtime_error", "spurious_error"}
@@ -88,9 +89,8 @@ class Needs:
 
     @cached_property
     def in_child(self) -> bool:
-        return self.failure.kind in DEATHS | {"hang"} or any(
-            name.startswith(ALLOCATOR) for name, _ in self.case.settings.environment
-        )
+        early = any(name.startswith(ALLOCATOR) for name, _ in self.environment)
+        return self.asan or early or self.failure.kind in DEATHS | {"hang"}
 
     @cached_property
     def random(self) -> bool:
@@ -99,6 +99,16 @@ class Needs:
     @cached_property
     def config(self) -> dict[str, object]:
         return dict(self.case.settings.config) | ({"fallback_random": True} if self.random else {})
+
+    @cached_property
+    def asan(self) -> bool:
+        """Whether the failure shows under AddressSanitizer only."""
+        return is_asan(self.case.settings.environment)
+
+    @cached_property
+    def environment(self) -> tuple[tuple[str, str], ...]:
+        """Variables to set, those of AddressSanitizer aside."""
+        return without_asan(self.case.settings.environment)
 
     @property
     def model(self) -> str:

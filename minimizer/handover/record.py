@@ -29,8 +29,8 @@ class Summary:
 
     `failing_input` is a list of {shape, stride, dtype, device}; `region` {predicate, sizes_tried,
     sizes_failing}; `variants` a list of {variant, outcome, inputs}; `determinism` {runs, failures, rung};
-    `kernel` {name, language, nodes, sanitizer}; `repro_verified` {runs, failures}; `cpu_seconds_by_step`
-    {step: seconds}.
+    `kernel` {name, language, nodes, fault, evidence, line, acquitted, sanitizer, repro_verified};
+    `repro_verified` {runs, failures}; `cpu_seconds_by_step` {step: seconds}.
     """
 
     status: str | None = None
@@ -65,10 +65,10 @@ class RunRecord(Summary):
     """A summary and what the reports need besides.
 
     `repro` is the text of repro.py, `output` what it printed, `neighbour` what the nearest passing case has
-    otherwise, `kernel_repro` that of kernel_repro.py, `detail` the traceback or the
-    dead process's last output, `program` the reduced one, `ablation` what each other setting gives,
-    `findings` milder failures seen on the way, `inputs` the failing inputs in words, `command` how to
-    repeat the run.
+    otherwise, `kernel_repro` that of kernel_repro.py, `native_stack` gdb's word on where it dies, `detail`
+    the traceback or the dead process's last output, `program` the reduced one, `ablation` what each other
+    setting gives, `findings` milder failures seen on the way, `inputs` the failing inputs in words,
+    `command` how to repeat the run.
     """
 
     title: str = ""
@@ -76,6 +76,7 @@ class RunRecord(Summary):
     output: str = ""
     neighbour: str = ""
     kernel_repro: str = ""
+    native_stack: str = ""
     detail: str = ""
     figures: str = ""
     program: Program | None = None

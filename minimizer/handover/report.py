@@ -181,19 +181,24 @@ def _kernel(record: RunRecord) -> str:
     kernel = record.kernel or {}
     if not kernel:
         return ""
-    lines = [
-        f"`{kernel.get('name', 'unknown')}`" + (f" ({kernel['language']})" if kernel.get("language") else "")
-    ]
-    if kernel.get("nodes"):
-        lines.append(f"made from {', '.join(f'`{node}`' for node in kernel['nodes'])}")
-    text = ", ".join(lines) + "."
-    if kernel.get("sanitizer"):
-        text += "\n\n" + _code(_cut(scrub(str(kernel["sanitizer"])), _LONGEST_DETAIL // 2))
+    evidence = scrub(_line(str(kernel.get("evidence", ""))))
+    if kernel.get("name"):
+        made = ", ".join(f"`{node}`" for node in kernel.get("nodes", ()))
+        language = f" ({kernel['language']})" if kernel.get("language") else ""
+        parts = [f"`{kernel['name']}`{language}" + (f", made from {made}." if made else ".")]
+        parts += [f"{evidence[:1].upper()}{evidence[1:]}."] if evidence else []
+    else:
+        parts = [f"No kernel is at fault, but: {kernel.get('fault', 'unknown')}. {evidence}."]
+    if kernel.get("acquitted"):
+        parts.append(f"Right on what they were given: {', '.join(f'`{k}`' for k in kernel['acquitted'])}.")
+    if kernel.get("line"):
+        parts.append(_code(str(kernel["line"]), "cpp"))
+    for text in (kernel.get("sanitizer"), record.native_stack):
+        parts += [_code(_cut(scrub(str(text)), _LONGEST_DETAIL // 2))] if text else []
     if record.kernel_repro:
-        text += "\n\n" + _details(
-            "The kernel alone", _code(_cut(record.kernel_repro, _LONGEST_REPRO // 2), "python")
-        )
-    return text
+        script = _code(_cut(record.kernel_repro, _LONGEST_REPRO // 2), "python")
+        parts.append(_details("The kernel alone: kernel_repro.py", script))
+    return "\n\n".join(parts)
 
 
 def _details(title: str, body: str) -> str:

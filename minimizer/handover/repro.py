@@ -19,11 +19,23 @@ from minimizer.handover.examples import example_code, example_sizes
 from minimizer.handover.needs import ALLOCATOR, DEATHS, ERRORS, LOCALS, LOST, Needs
 from minimizer.layout import INDENT, WIDTH, wrap
 from minimizer.oracle.verdict import Failure
+from minimizer.sandbox.asan import FLAGS, OPTIONS
 from minimizer.source import literal, module_source
 
 INPUTS_FILE = "repro_inputs.pt"
 _LOAD = f'saved = torch.load(Path(__file__).with_name("{INPUTS_FILE}"), weights_only=True)'
 _CHILD = '[sys.executable, __file__, "child"]'
+_SANITIZED = f'''
+def sanitized() -> dict[str, str]:
+    """The environment that builds and runs compiled code with AddressSanitizer."""
+    names = [f"-print-file-name=lib{{name}}.so" for name in ("asan", "stdc++")]
+    found = [subprocess.check_output(["g++", n], text=True).strip() for n in names]
+    options = "{":".join(OPTIONS[:2])}"
+    options += ":{":".join(OPTIONS[2:])}"
+    env = {{**os.environ, "LD_PRELOAD": ":".join(found), "ASAN_OPTIONS": options}}
+    env["TORCHINDUCTOR_CPP_MARCH"] = "{FLAGS}"
+    return env
+'''
 _TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
@@ -180,7 +192,8 @@ class _Script(Needs):
         ]
 
     def death_body(self) -> list[str]:
-        return [*self.prepare(), *compile_statements(self), *self.repeated(self.call("compiled"))]
+        first = ['os.environ.pop("LD_PRELOAD")  # not for the compiler'] if self.asan else []
+        return [*first, *self.prepare(), *compile_statements(self), *self.repeated(self.call("compiled"))]
 
     def compare_body(self) -> list[str]:
         lines = [*self.prepare(), *compile_statements(self)]
@@ -253,9 +266,10 @@ class _Script(Needs):
         return self.death_body() if kind in DEATHS | {"hang"} else self.compare_body()
 
     def parent(self) -> list[str]:
-        early = {k: v for k, v in self.case.settings.environment if k.startswith(ALLOCATOR)}
+        early = {k: v for k, v in self.environment if k.startswith(ALLOCATOR)}
         pairs = ", ".join(f"{literal(k)}: {literal(v)}" for k, v in early.items())
-        env = f", env={{**os.environ, {pairs}}}" if early else ""
+        base = "sanitized()" if self.asan else "os.environ"
+        env = f", env={{**{base}, {pairs}}}" if early else ", env=sanitized()" if self.asan else ""
         if self.failure.kind == "hang":
             return [
                 f"job = subprocess.Popen({_CHILD}{env}, start_new_session=True)",
@@ -283,6 +297,7 @@ class _Script(Needs):
         sections: list[list[str]] = [module_source(self.program, self.state_code).rstrip("\n").split("\n")]
         if self.in_child:
             sections.append([*before, f"def check(){' -> bool' if returns else ''}:", *body])
+            sections += [_SANITIZED.strip("\n").split("\n")] if self.asan else []
             sections.append(["def test_fn() -> bool:", *_laid_out(self.parent(), INDENT)])
             child = "not check()" if returns else "check()"
             last = f'raise SystemExit({child} if "child" in sys.argv else not test_fn())'
@@ -305,7 +320,7 @@ class _Script(Needs):
 
     def header(self, code: str) -> str:
         """The import lines that `code` needs, and the environment."""
-        late = [(k, v) for k, v in self.case.settings.environment if not k.startswith(ALLOCATOR)]
+        late = [(k, v) for k, v in self.environment if not k.startswith(ALLOCATOR)]
         modules = ("copy", "math", "operator", "os", "signal", "subprocess", "sys")
         code = "\n".join([code, *self.imports])
         wanted = [name for name in modules if re.search(rf"(?<![\w.]){name}\.", code)]

@@ -17,6 +17,7 @@ from typing import Any
 from minimizer.case import Case, Value
 from minimizer.contract import Misuse
 from minimizer.oracle.requests import TASKS, Brought, TargetInfo, TargetRequest
+from minimizer.oracle.sanitizer import read_report
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, Worker, WorkerLost
 
@@ -50,6 +51,9 @@ def loss_failure(lost: WorkerLost) -> Failure:
         message = f"no answer within {lost.seconds:.0f} s in stage {stage!r}"
         return Failure("hang", stage, message, "", lost.output)
     assert isinstance(lost, Died)
+    access = read_report(lost.output)
+    if access is not None:
+        return Failure("memory_error", stage, access.text, lost.signal, lost.output, op=access.function)
     last = [line for line in lost.output.splitlines() if line.strip()]
     reason = next((line for line in last if "what():" in line or "terminate called" in line), "")
     reason = reason or next((line for line in reversed(last) if "free()" in line or "corrupt" in line), "")

@@ -25,7 +25,6 @@ from minimizer.build import Store, describe, make_tensor, misalignment
 from minimizer.case import Case, Stored, Value
 from minimizer.contract import Misuse
 from minimizer.oracle import stages
-from minimizer.oracle.kernels import kernel_sources
 from minimizer.oracle.requests import Brought, Observation, TargetInfo, TargetRequest
 from minimizer.oracle.session import RNG_SEED, Session
 from minimizer.oracle.subjects import FileSubject, ProgramSubject
@@ -336,12 +335,3 @@ def save_tensors(values: Sequence[tuple[str, Value]], store: str, file: str) -> 
 def describe_stored(names: Sequence[str], store: str) -> list[Value]:
     """The values of stored tensors."""
     return [describe(Store(store).get(name), Stored(name)) for name in names]
-
-
-def kernels_of(case: Case, store: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The kernels that are generated for a case, each with the calls that it comes from; nothing is built."""
-    warm_threads()
-    register_operators(case.settings.modules)
-    session = Session(ProgramSubject(case.program, Store(store)), dict(case.settings.config))
-    compiled = session.compile("lower", "unused.pt2")
-    return kernel_sources(compiled.kernel_code, compiled.wrapper_code)

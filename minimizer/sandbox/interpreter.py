@@ -11,13 +11,20 @@ from pathlib import Path
 
 
 def run_python(
-    script: str, folder: Path, timeout: float, environment: Mapping[str, str] | None = None
+    script: str,
+    folder: Path,
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
+    under: Sequence[str] = (),
 ) -> tuple[int | None, str]:
     """Run a script of a folder in that folder; exit status (None = killed at `timeout`) and output.
 
+    `under` is a command that runs the interpreter, such as a debugger.
+
     The process group dies with it, whatever it started, also when the caller is interrupted.
     """
-    return run_interpreter([script], folder, timeout, environment)
+    return run_interpreter([script, *options], folder, timeout, environment, under=under)
 
 
 def run_interpreter(
@@ -26,10 +33,11 @@ def run_interpreter(
     timeout: float,
     environment: Mapping[str, str] | None = None,
     started: Callable[[int], None] = lambda group: None,
+    under: Sequence[str] = (),
 ) -> tuple[int | None, str]:
     """Run an interpreter with these arguments, as `run_python` does; `started` is told its process group."""
     process = subprocess.Popen(
-        [sys.executable, *arguments],
+        [*under, sys.executable, *arguments],
         cwd=folder,
         env=None if environment is None else dict(environment),
         stdin=subprocess.DEVNULL,

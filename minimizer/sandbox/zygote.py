@@ -105,6 +105,8 @@ def main(fd: int, preload: str) -> None:
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = socket.socket(fileno=fd)
+    if "libasan" in os.environ.get("LD_PRELOAD", ""):
+        del os.environ["LD_PRELOAD"]  # loaded by now; compilers that are started need not be checked
     tempfile.gettempdir()  # fixed now: precompiled headers stay where every run finds them
     if preload:
         importlib.import_module(preload)

@@ -20,6 +20,7 @@ from minimizer.oracle.requests import PRELOAD
 from minimizer.reduce.passes import select
 from minimizer.run import Run
 from minimizer.sandbox import Sandbox
+from minimizer.sandbox.asan import asan_environment
 from minimizer.targets.recognise import CASE, PACKAGE, recognise
 from minimizer.variant import LAYOUTS, PATHS, Wanted
 from minimizer.verbs.verb import Verb
@@ -61,6 +62,11 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
         help="judge these inputs first: a function, a .pt or .safetensors",
     )
     add("--config", action="append", default=[], metavar="KEY=VALUE", help="an Inductor option (repeatable)")
+    add(
+        "--sanitize",
+        action="store_true",
+        help="build with AddressSanitizer, without vector code: accesses outside a buffer are failures",
+    )
     add("--passes", type=names, default=(), metavar="NAME,...", help="reduce with these passes only")
     add("--skip-passes", type=names, default=(), metavar="NAME,...", help="reduce without these passes")
     add(
@@ -130,6 +136,17 @@ def _file_or_name(text: str) -> str:
     return str(Path(text).resolve()) if text and not text.isidentifier() and Path(text).exists() else text
 
 
+SCALAR = (("cpp.simdlen", 1),)
+"""AddressSanitizer does not see what vector instructions access."""
+
+
+def _sanitized() -> tuple[tuple[str, str], ...]:
+    try:
+        return asan_environment()
+    except RuntimeError as problem:
+        raise Unusable(f"--sanitize is not possible here: {problem}") from None
+
+
 def _act(given: argparse.Namespace, console: Console) -> int:
     target = Path(given.target)
     door = recognise(target)
@@ -150,7 +167,8 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         model=given.model,
         inputs=given.inputs,
         check_inputs=_file_or_name(given.check_inputs) or ("failing_inputs" if door.kind == CASE else ""),
-        config=tuple(setting(text) for text in given.config),
+        config=tuple(setting(text) for text in given.config) + (SCALAR if given.sanitize else ()),
+        environment=_sanitized() if given.sanitize else (),
         passes=tuple(p.name for p in passes),
         wanted=Wanted(given.layouts, given.dtypes, given.settings, given.path),
         command=given.command,

@@ -8,6 +8,7 @@ from minimizer.case import Case, Settings, Value
 from minimizer.handover.repro import repro_source
 from minimizer.oracle.verdict import Failure
 from minimizer.program import Graph, Input, Node, Program, Ref, State, Sym, Symbol, TensorMeta, Tree
+from minimizer.sandbox.asan import FLAGS, OPTIONS
 from strategies.values import Fill
 
 VERSIONS = {"torch": "2.13.0+cpu"}
@@ -137,6 +138,12 @@ def failing_with(sample, kind, stage="run", flavour="", **options):
     return replace(sample, failure=Failure(kind, stage, flavour=flavour), options=options)
 
 
+ASAN = (
+    ("ASAN_OPTIONS", ":".join(OPTIONS)),
+    ("LD_PRELOAD", "/usr/lib/libasan.so:/usr/lib/libstdc++.so"),
+    ("TORCHINDUCTOR_CPP_MARCH", FLAGS),
+)
+
 SAMPLES = {
     "relu": relu,
     "int8_matmul": int8_matmul,
@@ -170,5 +177,8 @@ SAMPLES = {
     ),
     "crash": failing_with(cond, "crash", repeat=3),
     "memory_error": failing_with(nested, "memory_error"),
+    "sanitized": failing_with(
+        with_settings(relu, config=(("cpp.simdlen", 1),), environment=ASAN), "memory_error"
+    ),
     "hang": failing_with(int8_matmul, "hang", timeout=100),
 }

@@ -325,3 +325,10 @@ def test_hang_ends_in_exit_status_1(tmp_path):
 def test_runs_through_aot_inductor(tmp_path, name, status):
     got, output = run_script(tmp_path, SAMPLES[name].text())
     assert got == status, output
+
+
+def test_what_only_the_sanitizer_sees_runs_under_it():
+    text = SAMPLES["sanitized"].text()
+    assert "env=sanitized()" in text
+    assert "-fsanitize=address" in text
+    assert "/usr/lib" not in text
