@@ -107,7 +107,7 @@ class _Trial:
         request = replace(run.request, variant=variant, prefix=prefix)
         known = None if variant.exports_anew else _configured(info, variant)
         package = run.sandbox.scratch / f"{prefix}target.pt2"
-        self.bench = TargetBench(run.sandbox, request, package, info=known)
+        self.bench = TargetBench(run.sandbox, request, package, run.options.environment, info=known)
         self.bench.open_timeout = run.bench.open_timeout
 
     def go(self) -> Elsewhere | None:
