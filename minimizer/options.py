@@ -35,6 +35,10 @@ class Unusable(Exception):
     """The target or the command cannot be used; the message says in one line what to do."""
 
 
+SANITIZED_COMPILE = 400.0
+"""Seconds that one compilation with AddressSanitizer may take, at least."""
+
+
 @dataclass(frozen=True)
 class Options:
     """What the command line asks for. `budget` in seconds; `passes` are names (empty = all).

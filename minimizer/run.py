@@ -33,6 +33,7 @@ from minimizer.options import (
     OPEN_SHARE,
     REDUCE_SHARE,
     REGION_SHARE,
+    SANITIZED_COMPILE,
     Clock,
     Meter,
     Options,
@@ -78,6 +79,8 @@ class Run:
         self.bench = TargetBench(sandbox, self.request, self.package, options.environment)
         self.bench.open_timeout = max(60.0, OPEN_SHARE * options.budget)
         self.cases = CaseBench(sandbox, folder.store.resolve())
+        if is_asan(options.environment):
+            self.cases.timeout = SANITIZED_COMPILE
         self.compiles = 0
         self.files: tuple[str, ...] = ()
         self.interrupted = False
@@ -233,7 +236,8 @@ class Run:
     @property
     def compile_limit(self) -> float:
         """Seconds after which a compilation counts as one that does not end."""
-        return max(60.0, COMPILE_SHARE * self.options.budget)
+        least = SANITIZED_COMPILE if is_asan(self.options.environment) else 60.0
+        return max(least, COMPILE_SHARE * self.options.budget)
 
     def search(self, info: TargetInfo) -> fuzz.Finding | None:
         """Search for a failing input."""
