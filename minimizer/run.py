@@ -333,8 +333,10 @@ class Run:
 
     def _recompile(self, failure: Failure) -> Verdict:
         """Compile the target again in a fresh worker, no further than the failing stage."""
-        again = self.sandbox.scratch / "again.pt2"
-        bench = TargetBench(self.sandbox, self.request, again, self.options.environment, info=self.bench.info)
+        package = self.sandbox.scratch / "again.pt2"
+        bench = TargetBench(
+            self.sandbox, self.request, package, self.options.environment, info=self.bench.info
+        )
         try:
             for level in levels("aoti", failure.stage):
                 again = bench.compile(self.compile_limit, level)
