@@ -6,6 +6,7 @@ interruption keeps the best so far.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -442,6 +443,7 @@ class Run:
                 on_accept=accepted,
                 also=also,
                 passes=select(self.options.passes),
+                width=len(os.sched_getaffinity(0)),
             )
         self.cases.close()
         self._keep_aside(also)
@@ -465,6 +467,9 @@ class Run:
         minimal = bool(narrowed.reduction.complete and proof and proof.complete and proof.minimal)
         if narrowed.note:
             self.console.say("", narrowed.note)
+        if narrowed.test is not None:
+            self.console.say("", narrowed.test.in_words())
+            self.note(determinism={**(self.record.determinism or {}), **asdict(narrowed.test)})
         self.console.say(
             "reduce",
             f"{total} → {narrowed.case.program.operator_count} nodes · {self.cases.judged} candidates judged"

@@ -1,13 +1,17 @@
 """Which judge is taken, whose word counts, and what a failure itself points at."""
 
+from random import Random
+
 import pytest
 
 from minimizer.case import Case, Settings, Value
-from minimizer.narrow import Prosecutor, confirm, hints, kernel_words, narrow, starting_point
+from minimizer.narrow import confirm, narrow
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
+from minimizer.prosecutor import Prosecutor
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import MemoryJournal
+from minimizer.suspects import hints, kernel_words, starting_point
 from strategies import Fill
 
 M = TensorMeta("float32", (4,), (1,))
@@ -154,13 +158,15 @@ class Faulty:
         return Verdict("fail", self.failure) if fails else PASS
 
 
-def narrowed(bench, failure=WRONG, *, journal=None, deadline=lambda: False, interrupted=lambda: False):
+def narrowed(
+    bench, failure=WRONG, *, journal=None, deadline=lambda: False, interrupted=lambda: False, repeats=1
+):
     return narrow(
         bench,
         LONG,
         failure,
         SEEN,
-        repeats=1,
+        repeats=repeats,
         deadline=deadline,
         interrupted=interrupted,
         journal=MemoryJournal() if journal is None else journal,
@@ -212,6 +218,15 @@ def test_verdicts_of_a_proxy_are_not_taken_for_the_full_judge_s():
     again = Faulty("neg", lying=("jit",))
     found = narrowed(again, journal=journal)
     assert (operators(found.case), found.level) == (["neg"], "full")
+
+
+def test_what_was_judged_before_is_not_judged_again():
+    journal = MemoryJournal()
+    first, second = Faulty("neg"), Faulty("neg")
+    before = narrowed(first, journal=journal)
+    after = narrowed(second, journal=journal)
+    assert (after.case, after.level, after.certificate) == (before.case, before.level, before.certificate)
+    assert second.asked == ["full"], "the confirmation only"
 
 
 def test_an_interruption_is_passed_on():
@@ -291,3 +306,40 @@ def test_a_dynamic_dim_goes_when_it_costs_more():
     calls, dims = reduced("neg")
     assert calls == ["neg"]
     assert dims == 0
+
+
+class Moody(Faulty):
+    """A wrong operator that shows now and then, and others that look wrong by rare accident."""
+
+    def __init__(self, operator, rate, seed):
+        super().__init__(operator)
+        self.rate, self.random = rate, Random(seed)
+
+    def judge(self, case, level="full", *, fresh=False):
+        verdict = super().judge(case, level, fresh=fresh)
+        rate = self.rate if verdict.failed else self.rate / 40
+        return Verdict("fail", WRONG) if self.random.random() < rate else PASS
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.5, 0.7, 0.9])
+def test_luck_is_not_mistaken_for_progress(rate):
+    for seed in range(25):
+        bench = Moody("neg", rate, seed)
+        found = narrowed(bench, repeats=14)
+        assert found is not None
+        assert operators(found.case) == ["neg"]
+        assert found.test is not None
+        assert found.test.often <= rate
+        assert found.certificate.minimal
+
+
+def test_what_fails_less_and_less_is_not_followed():
+    """Each further call makes the failure more likely: the last one alone hardly ever fails."""
+
+    class Fading(Moody):
+        def judge(self, case, level="full", *, fresh=False):
+            rate = 0.9 if len(case.program.nodes) >= 5 else 0.05
+            return Verdict("fail", WRONG) if self.random.random() < rate else PASS
+
+    found = narrowed(Fading("neg", 0.9, 7), repeats=3)
+    assert len(found.case.program.nodes) == 5

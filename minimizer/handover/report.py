@@ -253,6 +253,12 @@ def _determinism(record: RunRecord) -> str:
         plain = found.get("rung") in (None, "", "as it is")
         rung = "" if plain else f" ({found['rung']})"
         lines.append(f"Fails in {found.get('failures')} of {found['runs']} fresh processes{rung}.")
+    if found and found.get("confidence") is not None:
+        sure, often, seldom = (f"{100 * found[key]:g} %" for key in ("confidence", "often", "seldom"))
+        lines.append(
+            f"While reducing, each candidate was run until it was {sure} sure that it fails in {often} of "
+            f"runs or more, or else in {seldom} or fewer."
+        )
     verified = record.repro_verified
     if verified and verified.get("runs") is not None:
         lines.append(f"`repro.py` fails in {verified.get('failures')} of {verified['runs']} runs of its own.")

@@ -7,10 +7,13 @@ killed it is known and the next worker loads the same package.
 
 from __future__ import annotations
 
+import itertools
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -218,6 +221,18 @@ class LoadFailed(Exception):
         self.failure = failure
 
 
+@dataclass(frozen=True)
+class _Warm:
+    """A process that has a program compiled, and which."""
+
+    key: str
+    worker: Worker
+
+
+def _program_key(case: Case, level: str) -> str:
+    return f"{level} {case.program.fingerprint} {case.settings}"
+
+
 class CaseBench:
     """Judges candidates, each from source to verdict in a process of its own.
 
@@ -228,8 +243,10 @@ class CaseBench:
     def __init__(self, sandbox: Sandbox, store: Path) -> None:
         self._sandbox = sandbox
         self.store = store
-        self._count = 0
-        self._warm: tuple[str, Worker] | None = None
+        self._packages = itertools.count(1)
+        self._warm: _Warm | None = None
+        self._lock = threading.Lock()
+        self._at_work: set[Worker] = set()
         self.compiles = 0
         self.judged = 0
         self.timeout = 120.0
@@ -238,31 +255,79 @@ class CaseBench:
 
     def judge(self, case: Case, level: str = "full", *, fresh: bool = False) -> Verdict:
         """Judge a case at a level of `stages.LEVELS`; `fresh` asks for a new process and a new compile."""
-        self.judged += 1
-        key = f"{level} {case.program.fingerprint} {case.settings}"
-        if self._warm is not None and (fresh or self._warm[0] != key):
-            self.close()
-        verdict = None
-        if self._warm is not None:
-            verdict = self._ask(self._warm[1], "judge_again", case.values, case.settings.calls)
-        else:
-            self._count += 1
-            self.compiles += level != "lower"
-            worker = self._sandbox.worker(case.settings.environment)
-            package = self._sandbox.scratch / f"candidate-{self._count}.pt2"
+        (verdict,) = self._take([self._judge_in_turn([case], level, self._warm, fresh=fresh)], [[case]])
+        return verdict[0]
+
+    def judge_many(self, cases: Sequence[Case], level: str = "full") -> list[Verdict]:
+        """Judge cases side by side, one process for each distinct program; the verdicts in their order.
+
+        The process that is kept is that of the first case.
+        """
+        together: dict[str, list[Case]] = {}
+        for case in cases:
+            together.setdefault(_program_key(case, level), []).append(case)
+        groups = list(together.values())
+        with ThreadPoolExecutor(len(groups)) as pool:
+            jobs = [
+                pool.submit(self._judge_in_turn, group, level, None if k else self._warm)
+                for k, group in enumerate(groups)
+            ]
+            try:
+                answers = [job.result() for job in jobs]
+            except BaseException:
+                for job in jobs:
+                    job.cancel()
+                with self._lock:
+                    for worker in self._at_work:
+                        worker.kill()  # each thread then learns that its worker died, and ends
+                self._warm = None
+                raise
+        given = self._take(answers, groups)
+        found = {id(case): v for group, vs in zip(groups, given, strict=True) for case, v in zip(group, vs)}
+        return [found[id(case)] for case in cases]
+
+    def _take(
+        self, answers: Sequence[tuple[list[Verdict], _Warm | None]], groups: Sequence[Sequence[Case]]
+    ) -> list[list[Verdict]]:
+        """Note verdicts and keep the first process."""
+        for _, warm in answers[1:]:
+            if warm is not None:
+                warm.worker.close()
+        self._warm = answers[0][1]
+        for (verdicts, _), cases in zip(answers, groups, strict=True):
+            self.judged += len(cases)
+            self.passed += [c for c, v in zip(cases, verdicts, strict=True) if v.status == "pass"]
+        return [verdicts for verdicts, _ in answers]
+
+    def _judge_in_turn(
+        self, cases: Sequence[Case], level: str, warm: _Warm | None, *, fresh: bool = False
+    ) -> tuple[list[Verdict], _Warm | None]:
+        """Judge cases of one program; the verdicts and the process that has the program compiled."""
+        verdicts: list[Verdict] = []
+        for case in cases:
+            key = _program_key(case, level)
+            if warm is not None and (fresh or warm.key != key or not warm.worker.alive):
+                warm.worker.close()
+                warm = None
+            if warm is not None:
+                verdicts.append(self._ask(warm.worker, "judge_again", case.values, case.settings.calls))
+                continue
+            worker = self._sandbox.worker(case.settings.environment, own_cache=fresh)
+            package = self._sandbox.scratch / f"candidate-{next(self._packages)}.pt2"
             verdict = self._ask(worker, "judge_case", case, str(self.store), str(package), level)
+            package.unlink(missing_ok=True)
+            with self._lock:
+                self.compiles += level != "lower"
+            verdicts.append(verdict)
             if worker.alive and level in ("jit", "full") and verdict.status in ("pass", "fail") and not fresh:
-                self._warm = (key, worker)
+                warm = _Warm(key, worker)
             else:
                 worker.close()
-            package.unlink(missing_ok=True)
-        if self._warm is not None and not self._warm[1].alive:
-            self._warm = None
-        if verdict.status == "pass":
-            self.passed.append(case)
-        return verdict
+        return verdicts, warm if warm is not None and warm.worker.alive else None
 
     def _ask(self, worker: Worker, task: str, *args: object) -> Verdict:
+        with self._lock:
+            self._at_work.add(worker)
         try:
             limits = {"run": RUN_TIMEOUT, "compare": RUN_TIMEOUT}
             verdict: Verdict = worker.call(TASKS + task, *args, timeout=self.timeout, stage_timeout=limits)
@@ -272,9 +337,12 @@ class CaseBench:
         except TaskError as problem:
             self.errors.append(problem.traceback)
             return Verdict("invalid", reason=f"cannot be judged: {problem}"[:500])
+        finally:
+            with self._lock:
+                self._at_work.discard(worker)
 
     def close(self) -> None:
         """End the process that is kept."""
         if self._warm is not None:
-            self._warm[1].close()
+            self._warm.worker.close()
             self._warm = None

@@ -20,12 +20,25 @@ class Journal(Protocol):
     def record(self, key: str, interesting: bool, **about: Any) -> None:
         """Remember a verdict; `about` is for people (pass, number of nodes)."""
 
+    def noted(self, key: str) -> dict[str, Any] | None:
+        """What was noted under a key; None when nothing was."""
+
+    def note(self, key: str, data: dict[str, Any]) -> None:
+        """Remember plain JSON data: what judging led to where that is more than yes or no."""
+
 
 class MemoryJournal:
     """A journal that lives as long as the process."""
 
     def __init__(self) -> None:
         self._verdicts: dict[str, bool] = {}
+        self._notes: dict[str, dict[str, Any]] = {}
+
+    def noted(self, key: str) -> dict[str, Any] | None:
+        return self._notes.get(key)
+
+    def note(self, key: str, data: dict[str, Any]) -> None:
+        self._notes[key] = data
 
     def known(self, key: str) -> bool | None:
         return self._verdicts.get(key)
@@ -50,14 +63,23 @@ class FileJournal(MemoryJournal):
         for line in text.splitlines():
             try:
                 entry = json.loads(line)
-                self._verdicts[entry["key"]] = bool(entry["interesting"])
+                if "noted" in entry:
+                    self._notes[entry["key"]] = dict(entry["noted"])
+                else:
+                    self._verdicts[entry["key"]] = bool(entry["interesting"])
             except (ValueError, KeyError, TypeError):
                 continue
         self._torn = bool(text) and not text.endswith("\n")
 
     def record(self, key: str, interesting: bool, **about: Any) -> None:
         super().record(key, interesting)
-        line = json.dumps({"key": key, "interesting": interesting, **about})
+        self._write({"key": key, "interesting": interesting, **about})
+
+    def note(self, key: str, data: dict[str, Any]) -> None:
+        super().note(key, data)
+        self._write({"key": key, "noted": data})
+
+    def _write(self, entry: dict[str, Any]) -> None:
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(("\n" if self._torn else "") + line + "\n")
+            file.write(("\n" if self._torn else "") + json.dumps(entry) + "\n")
         self._torn = False

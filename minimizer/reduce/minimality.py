@@ -14,7 +14,7 @@ from minimizer.reduce.cut import Observations, keep, units
 from minimizer.reduce.graph_passes import bypasses, without_each_output
 from minimizer.reduce.input_passes import merged_inputs, without_symbol
 from minimizer.reduce.journal import Journal
-from minimizer.reduce.search import Court, Judge, OutOfTime, is_well_formed, never
+from minimizer.reduce.search import Court, Judge, JudgeMany, OutOfTime, everyone, is_well_formed, never
 from minimizer.reduce.setting_passes import without_each_setting
 from minimizer.reduce.size import input_symbols
 
@@ -56,32 +56,43 @@ def certificate(
     deadline: Callable[[], bool] = never,
     journal: Journal | None = None,
     static_judge: Judge | None = None,
+    admit: Judge = everyone,
+    many: JudgeMany | None = None,
+    width: int = 1,
 ) -> Certificate:
     """Take out each call, input, output, dynamic size and setting by itself, and note the verdict.
 
-    With the journal of the reduction only what it did not ask is judged; `static_judge` answers for a program
-    whose last dynamic size is made static, where `judge` turns such programs away. An interruption leaves
-    the rest ``not tried``.
+    With the journal of the reduction only what it did not ask is judged, `width` at a time where `many` can.
+    `static_judge` answers for a program whose last dynamic size is made static, where `admit` turns such
+    programs away. An interruption leaves the rest ``not tried``.
     """
-    court = Court(judge, journal, deadline)
+    court = Court(judge, journal, deadline, admit=admit, many=many, width=width)
     statics = court if static_judge is None else Court(static_judge, None, deadline)
-    entries: list[Entry] = []
-    stopped = False
-    for part, what, how, candidate in _removals(case, observed):
-        verdict = "not expressible"
-        if candidate is not None and is_well_formed(candidate):
-            verdict = "not tried"
-            static = case.program.dynamic_dims > 0 and not candidate.program.dynamic_dims
-            if static and part != "symbol":
-                verdict = "no longer dynamic"
-            elif not stopped:
-                try:
-                    asked = (statics if static else court).ask(candidate, "certificate")
-                    verdict = "still fails" if asked else "passes"
-                except (OutOfTime, KeyboardInterrupt):
-                    stopped = True
-        entries.append(Entry(part, what, how, verdict))
-    return Certificate(tuple(entries), not any(e.verdict == "not tried" for e in entries))
+    removals = list(_removals(case, observed))
+    verdicts: dict[int, str] = {}
+    asked: list[tuple[int, Case]] = []
+    alone: list[tuple[int, Case]] = []
+    for k, (part, _, _, candidate) in enumerate(removals):
+        if candidate is None or not is_well_formed(candidate):
+            verdicts[k] = "not expressible"
+        elif case.program.dynamic_dims > 0 and not candidate.program.dynamic_dims:
+            verdicts |= {} if part == "symbol" else {k: "no longer dynamic"}
+            alone += [(k, candidate)] if part == "symbol" else []
+        else:
+            asked.append((k, candidate))
+    try:
+        for chosen, at in ((asked, court), (alone, statics)):
+            for place, (k, candidate) in enumerate(chosen):
+                ahead = [later for _, later in chosen[place + 1 :]]
+                fails = at.ask(candidate, "certificate", ahead)
+                verdicts[k] = "still fails" if fails else "passes"
+    except (OutOfTime, KeyboardInterrupt):
+        pass  # what has no verdict was not tried, and says so
+    entries = tuple(
+        Entry(part, what, how, verdicts.get(k, "not tried"))
+        for k, (part, what, how, _) in enumerate(removals)
+    )
+    return Certificate(entries, not any(e.verdict == "not tried" for e in entries))
 
 
 def _removals(case: Case, observed: Observations) -> Iterator[tuple[str, str, str, Case | None]]:

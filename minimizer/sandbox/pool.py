@@ -7,6 +7,7 @@ note and the last output, and the process group is gone by the time it is raised
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pickle
 import resource
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
@@ -99,6 +101,7 @@ class _Zygote:
                 start_new_session=True,
             )
         self.channel = ours
+        self.lock = threading.Lock()
         self.log = log
         self.ready = False
 
@@ -115,14 +118,16 @@ class _Zygote:
         return pickle.loads(data)
 
     def wait_ready(self) -> None:
-        if not self.ready:
-            self._receive(START_TIMEOUT)
-            self.ready = True
+        with self.lock:
+            if not self.ready:
+                self._receive(START_TIMEOUT)
+                self.ready = True
 
     def ask(self, request: dict[str, Any], fds: list[int] | None = None) -> Any:
         self.wait_ready()
-        socket.send_fds(self.channel, [pickle.dumps(request)], fds or [])
-        return self._receive(60.0)
+        with self.lock:
+            socket.send_fds(self.channel, [pickle.dumps(request)], fds or [])
+            return self._receive(60.0)
 
     def close(self) -> None:
         self.channel.close()
@@ -209,6 +214,11 @@ class Worker:
             ended = self._zygote.ask({"do": "kill", "pid": self.pid})
         return int(ended["code"])
 
+    def kill(self) -> None:
+        """Make the process die, from any thread: whoever is in `call` learns of it there."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """End the process and everything that it started."""
         if self.alive:
@@ -240,7 +250,8 @@ class Sandbox:
         self._memory_limit = memory_limit
         self._zygotes: dict[tuple[tuple[str, str], ...], _Zygote] = {}
         self._workers: list[Worker] = []
-        self._count = 0
+        self._count = itertools.count(1)
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Sandbox:
         return self
@@ -264,34 +275,44 @@ class Sandbox:
         self._zygote(())
 
     def _zygote(self, environment: tuple[tuple[str, str], ...]) -> _Zygote:
-        if environment not in self._zygotes:
-            log = self.scratch / f"zygote-{len(self._zygotes)}.log"
-            self._zygotes[environment] = _Zygote(dict(environment), self._preload, log)
-        return self._zygotes[environment]
+        with self._lock:
+            if environment not in self._zygotes:
+                log = self.scratch / f"zygote-{len(self._zygotes)}.log"
+                self._zygotes[environment] = _Zygote(dict(environment), self._preload, log)
+            return self._zygotes[environment]
 
-    def worker(self, environment: tuple[tuple[str, str], ...] = (), directory: Path | None = None) -> Worker:
+    def worker(
+        self,
+        environment: tuple[tuple[str, str], ...] = (),
+        directory: Path | None = None,
+        *,
+        own_cache: bool = False,
+    ) -> Worker:
         """Fork a worker, by default in an empty folder of its own.
 
-        `environment` is set before torch is imported, at the price of a zygote for each distinct one.
+        `environment` is set before torch is imported, at the price of a zygote for each distinct one. With
+        `own_cache` nothing that was compiled before is found; else workers share Inductor's cache. Workers
+        may be made and used in several threads, each worker in one.
         """
         zygote = self._zygote(environment)
         zygote.wait_ready()
-        self._count += 1
-        own = self.scratch / f"w{self._count}"
+        own = self.scratch / f"w{next(self._count)}"
         own.mkdir()
+        cache = (own if own_cache else self.scratch) / "inductor"
         output = own / "output.txt"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         request = {
             "do": "fork",
             "directory": str(directory or own),
-            "environment": {"TMPDIR": str(own), "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / "inductor")},
+            "environment": {"TMPDIR": str(own), "TORCHINDUCTOR_CACHE_DIR": str(cache)},
             "memory_limit": self._memory_limit,
         }
         with theirs, output.open("wb") as stream:
             pid = zygote.ask(request, [theirs.fileno(), stream.fileno(), stream.fileno()])
         worker = Worker(zygote, pid, Connection(ours.detach()), output)
-        self._workers = [w for w in self._workers if w.alive]
-        self._workers.append(worker)
+        with self._lock:
+            self._workers = [w for w in self._workers if w.alive]
+            self._workers.append(worker)
         return worker
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -96,6 +96,15 @@ def test_a_resumed_search_judges_nothing_again(tmp_path: Path) -> None:
     assert (second.case, second.judged) == (first.case, 0)
 
 
+def test_a_journal_keeps_notes_beside_verdicts(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal.jsonl")
+    journal.record("a", True, nodes=3)
+    journal.note("start", {"names": ["a"]})
+    again = FileJournal(tmp_path / "journal.jsonl")
+    assert (again.known("a"), again.noted("start")) == (True, {"names": ["a"]})
+    assert (again.known("start"), again.noted("a")) == (None, None)
+
+
 def test_an_interrupted_search_goes_on_where_it_stopped() -> None:
     b, case = chain(100, {20: "relu", 70: "exp"})
     journal = MemoryJournal()
@@ -112,6 +121,56 @@ def test_an_interrupted_search_goes_on_where_it_stopped() -> None:
     rest = run(b, case, needs("relu", "exp"), journal=journal)
     assert rest.case == whole.case
     assert part.judged + rest.judged == whole.judged
+
+
+class Bench:
+    """Judges side by side; counts what it judged, and how often it was asked."""
+
+    def __init__(self, judge: Callable[[Case], bool]) -> None:
+        self.judge = judge
+        self.keys: list[str] = []
+        self.batches: list[int] = []
+
+    def one(self, case: Case) -> bool:
+        return self.many([case])[0]
+
+    def many(self, cases: Sequence[Case]) -> list[bool]:
+        self.keys += [case.key for case in cases]
+        self.batches.append(len(cases))
+        return [self.judge(case) for case in cases]
+
+
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("special", [{20: "relu"}, {20: "relu", 70: "exp"}, dict(enumerate("abcdefgh", 30))])
+def test_side_by_side_the_result_is_the_same(width: int, special: dict[int, str]) -> None:
+    b, case = chain(100, special)
+    serial, wide = (Bench(in_order(*special.values())) for _ in range(2))
+    alone = reduce(case, b.observed(), serial.one)
+    beside = reduce(case, b.observed(), wide.one, many=wide.many, width=width)
+    assert (beside.case, beside.judged, beside.accepted) == (alone.case, alone.judged, alone.accepted)
+    assert set(serial.keys) <= set(wide.keys)
+    assert len(wide.keys) == len(set(wide.keys)), "nothing is judged twice"
+    assert len(wide.keys) <= 1.1 * len(serial.keys)
+    assert len(special) < 8 or len(wide.batches) <= 0.9 * len(serial.batches)
+
+
+def test_side_by_side_a_certificate_takes_half_as_long() -> None:
+    b, case = chain(12, {})
+    everything = [n.target.split(".")[1] for n in case.program.nodes]
+    serial, wide = Bench(needs(*everything)), Bench(needs(*everything))
+    alone = certificate(case, b.observed(), serial.one)
+    beside = certificate(case, b.observed(), wide.one, many=wide.many, width=2)
+    assert beside == alone
+    assert sorted(wide.keys) == sorted(serial.keys)
+    assert len(wide.batches) == (len(serial.batches) + 1) // 2
+
+
+def test_a_case_that_is_not_admitted_is_not_judged() -> None:
+    b, case = chain(6, {2: "relu"})
+    bench = Bench(needs("relu"))
+    result = reduce(case, b.observed(), bench.one, admit=lambda c: c.program.operator_count > 2)
+    assert result.case.program.operator_count == 3
+    assert result.judged == len(bench.keys)
 
 
 def test_a_deadline_ends_the_search_with_the_best_so_far() -> None:
