@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,31 @@ def test_one_worker_s_end_is_none_of_another_s(sandbox, worker, task):
     with pytest.raises(Died):
         call(other, task)
     assert call(worker, "add", 1, 1) == 2
+
+
+def test_workers_serve_several_threads(sandbox):
+    def sums(n):
+        with_own = sandbox.worker(ENVIRONMENT)
+        try:
+            return [call(with_own, "add", k, n) for k in range(20)]
+        finally:
+            with_own.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(sums, range(8))) == [[k + n for k in range(20)] for n in range(8)]
+
+
+def test_a_worker_can_be_killed_from_another_thread(sandbox):
+    worker = sandbox.worker(ENVIRONMENT)
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(call, worker, "hang", "run")
+        while worker.stage != "run":
+            time.sleep(0.01)
+        worker.kill()
+        with pytest.raises(Died) as lost:
+            job.result()
+    assert lost.value.signal == "SIGKILL"
+    assert not worker.alive
 
 
 def test_workers_are_paid_for_once(sandbox, worker):

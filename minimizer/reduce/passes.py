@@ -15,6 +15,7 @@ from minimizer.case import Case
 from minimizer.reduce import argument_passes, hoist, setting_passes
 from minimizer.reduce import graph_passes as graph
 from minimizer.reduce import input_passes as inputs
+from minimizer.reduce import plain_passes as plain
 from minimizer.reduce.cut import Observations
 from minimizer.reduce.proposals import Proposals
 
@@ -41,17 +42,23 @@ PASSES: tuple[Pass, ...] = (
     Pass("subset", "keep the few calls that matter, far apart as they may be", graph.subset, coarse=True),
     Pass("cut-one", "drop each call by itself", graph.cut_one),
     Pass("bypass", "read a call's operand in place of its result", graph.bypass),
+    Pass("functional", "new values in place of writes to old ones", plain.functional),
     Pass("hoist", "a branch or body in place of its higher-order operator", hoist.hoist),
     Pass("outputs-plain", "return one value, or a plain tuple", graph.plain_outputs),
     Pass("inputs-flat", "pass the inputs one by one", inputs.flat_inputs),
+    Pass("state-as-input", "parameters and buffers as inputs", plain.state_as_input),
     Pass("merge-inputs", "one input in place of two that look alike", inputs.merge_inputs),
+    Pass("constants", "a number in place of an input", plain.constants),
     Pass("settings", "settings back to their defaults", setting_passes.default_settings),
     Pass("static-dims", "fewer dynamic sizes; the last one stays", inputs.static_dims),
     Pass("plain-dims", "a size of its own in place of a multiple of one", inputs.plain_dims),
+    Pass("plain-operators", "negation, addition or sum in place of others", plain.plain_operators),
     Pass("drop-arguments", "fewer arguments, plainer constants", argument_passes.plain_arguments),
     Pass("sizes", "smaller sizes", inputs.smaller_sizes),
+    Pass("static-sizes", "smaller static sizes", plain.static_sizes),
     Pass("strides", "contiguous inputs", inputs.plain_strides),
     Pass("values", "zeros, ones or ordinary numbers as input", inputs.plain_values),
+    Pass("dtypes", "float32 and int64 in place of other dtypes", plain.plain_dtypes),
     Pass("elements", "single elements zero or one", inputs.plain_elements),
 )
 

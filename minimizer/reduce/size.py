@@ -12,6 +12,7 @@ from typing import Any
 from minimizer.case import Case, Literal, Stored, Value
 from minimizer.program import Program, Tree, leaves
 from minimizer.reduce.dims import is_contiguous
+from minimizer.reduce.plainness import PLAIN_DTYPE, strangeness
 from minimizer.symbolic import free_symbols, is_symbol
 from strategies.values import KINDS, Fill
 
@@ -28,13 +29,17 @@ def size_key(case: Case) -> SizeKey:
     return (
         program.operator_count,
         _node_count(program),
+        sum(bool(node.mutates) for node in program.nodes),
         len(program.inputs) + len(program.state),
+        len(program.state),
         len(program.outputs),
         _containers(program),
         len(input_symbols(program)),
         sum(not is_symbol(size) for i in program.inputs for size in i.meta.shape if isinstance(size, str)),
+        sum(strangeness(node) for node in program.nodes),
         _argument_count(program),
         sum(scalar_cost(leaf) for leaf in _scalars(program)),
+        sum(i.meta.dtype in PLAIN_DTYPE for i in program.inputs),
         sum(value.numel for value in case.values),
         sum(symbol.hint for symbol in program.symbols),
         sum(not is_contiguous(i.meta) for i in program.inputs),

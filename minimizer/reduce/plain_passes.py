@@ -1,0 +1,271 @@
+"""Passes towards what a person knows by heart: ordinary operators, dtypes and sizes, and plain data flow.
+
+None of them makes the program shorter; each takes away something that a reader would take for a part of the
+cause: an operator that could be any other, a write in place, a parameter that could be an input, half
+precision, a width of 384.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from minimizer.case import Case, Literal, Scalar, Stored, Value
+from minimizer.liveness import alias_bases
+from minimizer.program import (
+    Input,
+    Node,
+    Program,
+    Ref,
+    Sym,
+    TensorMeta,
+    Torch,
+    leaves,
+    map_args,
+)
+from minimizer.reduce.cut import Observations, finish, reread, substitute_refs
+from minimizer.reduce.dims import contiguous, is_contiguous, resized
+from minimizer.reduce.plainness import PLAIN_DTYPE, plain_twin, takes_number
+from minimizer.reduce.proposals import Proposals
+
+
+def one_by_one(case: Case, options: Callable[[Case], Iterator[Case | None]]) -> Proposals:
+    """Take the first option that is interesting, and start over with what that gives, until none is."""
+    current, again = case, True
+    while again:
+        again = False
+        for candidate in options(current):
+            if candidate is not None and (yield candidate):
+                current, again = candidate, True
+                break
+
+
+def plain_operators(case: Case, observed: Observations) -> Proposals:
+    """A negation, an addition or a sum in the place of other calls of the same form.
+
+    The last call that is left stays what it is: it is what the report is about.
+    """
+
+    def options(current: Case) -> Iterator[Case | None]:
+        nodes = current.program.nodes
+        if current.program.operator_count < 2:
+            return
+        for place in reversed(range(len(nodes))):
+            twin = plain_twin(nodes[place])
+            if twin is not None:
+                changed = (*nodes[:place], twin, *nodes[place + 1 :])
+                yield finish(current, replace(current.program, nodes=changed), observed)
+
+    yield from one_by_one(case, options)
+
+
+def functional(case: Case, observed: Observations) -> Proposals:
+    """A call that gives a new value in the place of one that writes to its first argument."""
+
+    def options(current: Case) -> Iterator[Case | None]:
+        for node in reversed(current.program.nodes):
+            changed = without_write(current.program, node)
+            yield None if changed is None else finish(current, changed, observed)
+
+    yield from one_by_one(case, options)
+
+
+def without_write(program: Program, node: Node) -> Program | None:
+    """The program in which a call ``add_(x, y)`` is ``add(x, y)`` and what followed reads its result for x.
+
+    None where the call does not write to its first argument alone, or writes to a view: then more than one
+    name stands for what it wrote to.
+    """
+    space, _, rest = node.target.partition(".")
+    name, _, overload = rest.partition(".")
+    written = node.args[0] if node.args else None
+    if node.mutates != (0,) or not name.endswith("_") or not isinstance(written, Ref):
+        return None
+    bases = alias_bases(program)
+    if any(
+        bases.get(n.name) == bases.get(written.name, written.name) for n in program.nodes if n is not node
+    ):
+        return None
+    place = program.nodes.index(node)
+    pure = replace(node, target=f"{space}.{name.rstrip('_')}.{overload}", mutates=())
+    later = {written.name: Ref(node.name)}
+    rest_of = tuple(reread(n, later) for n in program.nodes[place + 1 :])
+    return replace(
+        program,
+        nodes=(*program.nodes[:place], pure, *rest_of),
+        output=substitute_refs(program.output, later),
+    )
+
+
+def state_as_input(case: Case, observed: Observations) -> Proposals:
+    """Parameters, buffers and constants as ordinary inputs: all of them, else one by one."""
+    names = [s.name for s in case.program.state]
+    together = as_inputs(case, names, observed)
+    if together is not None and (yield together):
+        return
+    current = case
+    for name in names if len(names) > 1 else ():
+        candidate = as_inputs(current, [name], observed)
+        if candidate is not None and (yield candidate):
+            current = candidate
+
+
+def as_inputs(case: Case, names: list[str], observed: Observations) -> Case | None:
+    """The case in which some state tensors are inputs, holding what eager saw in them."""
+    program = case.program
+    moved = [s for s in program.state if s.name in names]
+    if not moved or any(s.name not in observed for s in moved):
+        return None
+    changed = replace(
+        program,
+        inputs=program.inputs + tuple(Input(s.name, s.meta) for s in moved),
+        state=tuple(s for s in program.state if s.name not in names),
+        args=None,
+        kwargs=(),
+    )
+    return finish(case, changed, observed)
+
+
+def constants(case: Case, observed: Observations) -> Proposals:
+    """A number in the place of an input, as long as another input is left."""
+
+    def options(current: Case) -> Iterator[Case | None]:
+        for i in reversed(current.program.inputs if len(current.program.inputs) > 1 else ()):
+            for number in (1, 0):
+                typed: Scalar = float(number) if i.meta.dtype in _FLOATS else number
+                yield _with_constant(current, i.name, typed, observed)
+
+    yield from one_by_one(case, options)
+
+
+def _with_constant(case: Case, name: str, number: Scalar, observed: Observations) -> Case | None:
+    program = case.program
+    if name in program.outputs or not all(takes_number(n, name) for n in program.nodes if name in n.inputs):
+        return None
+    new = {name: number}
+    return finish(case, replace(program, nodes=tuple(reread(n, new) for n in program.nodes)), observed)
+
+
+_FLOATS = ("float64", "float32", "float16", "bfloat16", "complex64", "complex128")
+
+
+def plain_dtypes(case: Case, observed: Observations) -> Proposals:
+    """float32 for all inputs of another floating dtype, int64 for all of another integer dtype."""
+
+    def options(current: Case) -> Iterator[Case | None]:
+        for dtype in dict.fromkeys(i.meta.dtype for i in current.program.inputs):
+            plain = PLAIN_DTYPE.get(dtype, dtype)
+            yield None if plain == dtype else with_dtype(current, dtype, plain)
+
+    yield from one_by_one(case, options)
+
+
+def with_dtype(case: Case, old: str, new: str) -> Case | None:
+    """The case with one dtype for another wherever it is spoken of; None where a tensor is stored."""
+    program = case.program
+    stored = any(s.meta.dtype == old for s in program.state)
+    values: list[Value] = []
+    for value in case.values:
+        stored = stored or (value.dtype == old and isinstance(value.data, Stored))
+        values.append(_retyped(value, new) if value.dtype == old else value)
+    if stored:
+        return None
+
+    def change(leaf: Any) -> Any:
+        if isinstance(leaf, TensorMeta) and leaf.dtype == old:
+            return replace(leaf, dtype=new)
+        return Torch(new) if leaf == Torch(old) else leaf
+
+    return replace(case, program=_mapped(program, change), values=tuple(values))
+
+
+def _retyped(value: Value, dtype: str) -> Value:
+    data = value.data
+    if isinstance(data, Literal):
+        number: type = float if dtype in _FLOATS else int
+        data = Literal(tuple(number(e) for e in data.elements if not isinstance(e, complex)))
+    return replace(value, dtype=dtype, data=data)
+
+
+def _mapped(program: Program, change: Callable[[Any], Any]) -> Program:
+    """The program with `change` applied to every leaf of its arguments, its metas and its output."""
+
+    def node(n: Node) -> Node:
+        kwargs = tuple((key, map_args(value, change)) for key, value in n.kwargs)
+        return replace(n, args=map_args(n.args, change), kwargs=kwargs, meta=map_args(n.meta, change))
+
+    return replace(
+        program,
+        inputs=tuple(Input(i.name, change(i.meta)) for i in program.inputs),
+        nodes=tuple(map(node, program.nodes)),
+        output=map_args(program.output, change),
+        graphs=tuple((name, _mapped(body, change)) for name, body in program.graphs),
+    )
+
+
+SMALL_SIZES = (1, 2)
+"""Static sizes that are tried before a bisection."""
+
+
+def static_sizes(case: Case, observed: Observations) -> Proposals:
+    """Make each static size smaller, in everything that has that size: 1, 2, else by bisection."""
+    current = case
+    static = {s for i in case.program.inputs for s in i.meta.shape if isinstance(s, int)}
+    for size in sorted(static, reverse=True):
+        small = [n for n in SMALL_SIZES if n < size]
+        low, high = max(small, default=size), size
+        for n in small:
+            candidate = with_size(current, size, n)
+            if candidate is not None and (yield candidate):
+                current, low = candidate, high
+                break
+        base = current
+        while high - low > 1:
+            middle = (low + high) // 2
+            candidate = with_size(base, size, middle)
+            if candidate is not None and (yield candidate):
+                current, high = candidate, middle
+            else:
+                low = middle
+
+
+def with_size(case: Case, old: int, new: int) -> Case | None:
+    """The case with one static size for another, in shapes and in the numbers of calls alike.
+
+    None where a state tensor or an input with odd strides has that size: its elements are what they are.
+    """
+    program = case.program
+    if any(old in s.meta.shape for s in program.state):
+        return None
+    inputs, values = [], []
+    for i, value in zip(program.inputs, case.values, strict=True):
+        if old in i.meta.shape:
+            shape = tuple(new if size == old else size for size in i.meta.shape)
+            actual = tuple(new if s == old else n for s, n in zip(i.meta.shape, value.shape, strict=True))
+            smaller = resized(value, actual, None)
+            if smaller is None or not is_contiguous(i.meta):
+                return None
+            inputs.append(Input(i.name, replace(i.meta, shape=shape, stride=contiguous(shape))))
+            values.append(smaller)
+        else:
+            inputs.append(i)
+            values.append(value)
+
+    def number(leaf: Any) -> Any:
+        return new if type(leaf) is int and leaf == old else leaf
+
+    def meta(leaf: Any) -> Any:
+        if not isinstance(leaf, TensorMeta) or old not in leaf.shape:
+            return leaf
+        shape = tuple(new if size == old else size for size in leaf.shape)
+        return replace(leaf, shape=shape, stride=contiguous(shape))
+
+    def node(n: Node) -> Node:
+        kwargs = tuple((key, map_args(value, number)) for key, value in n.kwargs)
+        return replace(n, args=map_args(n.args, number), kwargs=kwargs, meta=map_args(n.meta, meta))
+
+    changed = replace(program, inputs=tuple(inputs), nodes=tuple(map(node, program.nodes)))
+    if any(isinstance(leaf, Sym) for leaf in leaves(program.output)):
+        return None
+    return replace(case, program=changed, values=tuple(values))
