@@ -24,6 +24,9 @@ REGION_SHARE = 0.08
 REDUCE_SHARE = 0.8
 """Share of the budget after which nothing new is judged; the rest verifies the repro."""
 
+OUTSIDE_SHARE = 0.25
+"""Share of the budget that calls outside the contract may take, when they are asked for."""
+
 OPEN_SHARE = 0.5
 """Share of the budget after which a model file counts as one that does not come to an end."""
 
@@ -55,6 +58,7 @@ class Options:
     model: str = ""
     inputs: str = ""
     check_inputs: str = ""
+    out_of_contract: bool = False
     config: tuple[tuple[str, object], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     passes: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from typing import Any
 
 import hypothesis.configuration
 
-from minimizer import brought, fuzz, handing
+from minimizer import brought, fuzz, handing, outside
 from minimizer.blame import cause_of
 from minimizer.capture import LADDER, Determinism, Rung, capture
 from minimizer.case import Case, Settings, Value
@@ -32,6 +32,7 @@ from minimizer.options import (
     MISUSE,
     NONE,
     OPEN_SHARE,
+    OUTSIDE_SHARE,
     REDUCE_SHARE,
     REGION_SHARE,
     SANITIZED_COMPILE,
@@ -120,6 +121,7 @@ class Run:
             failed = self.compile()
             self.meter.mark("compile")
             if failed is None:
+                self.look_outside(info)
                 answer = self.judge_given(info)
                 if answer.misuse:
                     return self.misused(answer.misuse)
@@ -214,6 +216,24 @@ class Run:
             self.console.say("inputs", f"{self.options.check_inputs}: {answer.said}")
         self.note(inputs_tried=1)
         return answer
+
+    def look_outside(self, info: TargetInfo) -> None:
+        """Say what calls outside the contract come to, when asked. No failure comes of it."""
+        if not self.options.out_of_contract:
+            return
+        until = self.clock.spent + OUTSIDE_SHARE * self.options.budget
+        with self.console.bar("outside", unit=" calls") as bar:
+            found = outside.look(
+                lambda: TargetBench(
+                    self.sandbox, self.request, self.package, self.options.environment, info=info
+                ),
+                info.program,
+                info.examples,
+                over=lambda: self.clock.spent > until,
+                progress=bar.at,
+            )
+        self.console.say("outside", found.text)
+        self.note(out_of_contract=tuple(row.as_json() for row in found.rows))
 
     def compile(self) -> Failure | None:
         """Compile the target; the failure when that fails."""

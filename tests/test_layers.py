@@ -41,7 +41,7 @@ FLOORS = [
     ["targets", "folder", "stored"],
     ["oracle"],
     ["capture", "fuzz", "blame", "wording"],
-    ["brought", "prosecutor"],
+    ["brought", "outside", "prosecutor"],
     ["suspects"],
     ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
@@ -114,6 +114,7 @@ TORCH_FREE = [
     "wording",
     "explain",
     "brought",
+    "outside",
 ]
 """What the main process runs: it decides, and never touches a tensor."""
 

@@ -55,6 +55,7 @@ def report_markdown(record: RunRecord) -> str:
         _section("Minimality", _table(record.certificate, "taken away", "then")),
         _section("With other settings", _table(record.ablation, "setting", "result")),
         _section("Other ways to export and compile it", _variants(record)),
+        _section("Calls outside the contract", _outside(record)),
         _section("Determinism", _determinism(record)),
         _section("Also seen", "\n".join(f"- {finding}" for finding in record.findings)),
         _section("Versions", _versions(record.versions or {})),
@@ -244,6 +245,23 @@ def _variants(record: RunRecord) -> str:
         for row in record.variants or ()
     ]
     return _table(rows, "variant", "result")
+
+
+def _outside(record: RunRecord) -> str:
+    rows = record.out_of_contract or ()
+    if not rows:
+        return ""
+    lines = [
+        "Each call breaks the contract by one step. What becomes of it is no failure of the compiler.",
+        "",
+        "| call | without checks | AOTI_RUNTIME_CHECK_INPUTS=1 | said |",
+        "|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = (row.get(name, "") for name in ("violation", "unchecked", "checked", "said"))
+        lines.append(f"| {' | '.join(_cell(str(cell)) for cell in cells)} |")
+    lines += ["", "A refusal is clear when it names a wrong input and says what was expected and what came."]
+    return "\n".join(lines)
 
 
 def _determinism(record: RunRecord) -> str:

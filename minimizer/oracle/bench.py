@@ -174,6 +174,11 @@ class TargetBench:
         """What another task says of inputs, with the package loaded. Raises TaskError and WorkerLost."""
         return self._ready().call(task, tuple(map(tuple, values)), self.request.store, timeout=timeout)
 
+    def call_open(self, task: str, *args: object) -> Any:
+        """The answer of a task to a worker that has the target open. Raises TaskError and WorkerLost."""
+        limits = {"run": self.run_timeout}
+        return self._ready(load=False).call(task, *args, timeout=self.timeout, stage_timeout=limits)
+
     def guards_reject(self, values: Sequence[Value]) -> str:
         """Why the exported program refuses these inputs; empty when it accepts them."""
         try:

@@ -63,6 +63,19 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class OutsideAnswer:
+    """What became of a call outside the contract.
+
+    `raised` is all that a refusal said (empty: the call returned), `said` the line of it that tells most, or
+    what is wrong with what came back; `right` tells whether that is what eager gives.
+    """
+
+    raised: str = ""
+    said: str = ""
+    right: bool = False
+
+
+@dataclass(frozen=True)
 class Brought:
     """The tensors that a person brought, in the order of the program's inputs, and what they are called."""
 

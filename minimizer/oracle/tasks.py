@@ -117,6 +117,12 @@ def _prepare(request: TargetRequest) -> tuple[model_file.ModelFile, torch.nn.Mod
     return target, model
 
 
+def opened() -> FileSubject:
+    """The target that this worker has open."""
+    assert _subject is not None
+    return _subject
+
+
 def reopen_target(request: TargetRequest, stateful: bool) -> None:
     """Open a target that another worker has opened before: nothing is run, exported or translated again."""
     _prepare(request)

@@ -61,6 +61,11 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|FILE",
         help="judge these inputs first: a function, a .pt or .safetensors",
     )
+    add(
+        "--out-of-contract",
+        action="store_true",
+        help="also say what calls outside the contract come to",
+    )
     add("--config", action="append", default=[], metavar="KEY=VALUE", help="an Inductor option (repeatable)")
     add(
         "--sanitize",
@@ -167,6 +172,7 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         model=given.model,
         inputs=given.inputs,
         check_inputs=_file_or_name(given.check_inputs) or ("failing_inputs" if door.kind == CASE else ""),
+        out_of_contract=given.out_of_contract,
         config=tuple(setting(text) for text in given.config) + (SCALAR if given.sanitize else ()),
         environment=_sanitized() if given.sanitize else (),
         passes=tuple(p.name for p in passes),
