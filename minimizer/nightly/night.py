@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -28,6 +28,9 @@ LOOK_INTO = 300.0
 
 BATCH = 160
 """Generated programs in one unit."""
+
+FEWEST = 20
+"""Generated programs that are not divided further when their process is lost twice."""
 
 REPLAYED_AT_ONCE = 6
 """Recordings in one unit: the import is paid once for them."""
@@ -71,6 +74,7 @@ class Night:
         self._tidied = clock()
         self._under_way: set[str] = set()
         self._claimed = 0
+        self._again: list[Programs] = []
 
     @property
     def spent(self) -> float:
@@ -91,7 +95,7 @@ class Night:
             self.ledger.write([{**began, "first_program": first, "files": self._files()}])
         else:
             self.ledger.write([{"did": "resume", "at": time.time()}])
-        self._claimed = self.state.next_program
+        self._claimed = int((self.state.begun or {}).get("first_program", 0))
         self._work(self._replays(), lambda: self.spent < REPLAY_SHARE * self.plan.budget)
         self._work(self._searches(), lambda: self.left > 0)
         self.ledger.write([{"did": "end", "at": time.time()}])
@@ -205,6 +209,10 @@ class Night:
             yield recording.bucket, seen_in(dict(recording.status))
 
     def _next_programs(self) -> Programs:
+        if self._again:
+            return self._again.pop()
+        while self._claimed in self.state.programs:  # done before the night was cut short
+            self._claimed += int(self.state.programs[self._claimed]["count"])
         first, self._claimed = self._claimed, self._claimed + BATCH
         without = {
             str(operator)
@@ -224,6 +232,8 @@ class Night:
                 self.ledger.write([*plain, *followed])
             else:
                 self.ledger.write([event])
+                if event["did"] == "lost" and isinstance(unit, Programs):
+                    self._again += halves(unit)
             self._say(event)
 
     def _searched(self, unit: Target, event: Event) -> list[Event]:
@@ -259,6 +269,15 @@ class Night:
         if self._clock() - self._tidied > TIDY_EVERY:
             self._tidied = self._clock()
             housekeeping.prune(Path(gettempdir()), time.time())
+
+
+def halves(unit: Programs) -> list[Programs]:
+    """A unit whose process was lost, in two parts to be given out again; none when it is small already."""
+    if unit.count <= FEWEST:
+        return []
+    middle = unit.count // 2
+    rest = replace(unit, first=unit.first + middle, count=unit.count - middle)
+    return [rest, replace(unit, count=middle)]
 
 
 def finding(name: str, run: Path) -> Event:

@@ -200,3 +200,37 @@ def test_a_target_with_a_repro_that_does_not_hold_is_no_finding(corpus, tmp_path
     hands.act = unproven
     one.go()
     assert not one.state.findings and "does not fail" in one.state.unconfirmed["p0_0"]["why"]
+
+
+def test_a_unit_that_is_lost_is_given_out_again_in_halves(corpus, tmp_path):
+    one, hands = night(corpus, tmp_path / "n1", 3600.0)
+    act, lost = hands.act, []
+
+    def fragile(unit):
+        if isinstance(unit, Programs) and unit.first <= 30 < unit.first + unit.count:
+            lost.append(unit)
+            return [{"did": "lost", "key": unit.key, "why": "ended with status -9"}]
+        return act(unit)
+
+    hands.act = fragile
+    one.go()
+    counts = [unit.count for unit in lost]
+    assert counts == sorted(counts, reverse=True) and counts[-1] <= 20 and len(counts) > 2
+    done = sorted((first, int(event["count"])) for first, event in one.state.programs.items())
+    covered = {k for first, count in done for k in range(first, first + count)}
+    gone = set(range(max(covered))) - covered
+    assert gone == set(range(lost[-1].first, lost[-1].first + lost[-1].count))
+
+
+def test_programs_between_two_that_were_done_are_not_left_out(corpus, tmp_path):
+    out = tmp_path / "n1"
+    out.mkdir()
+    events = [
+        {"did": "begin", "at": 0.0, "budget": 3600.0, "first_program": 0, "files": {}},
+        {"did": "programs", "first": 160, "count": 160, "judged": 150},
+    ]
+    (out / "night.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    one, hands = night(corpus, out, 3600.0)
+    one.go()
+    firsts = [unit.first for unit in hands.given if isinstance(unit, Programs)]
+    assert firsts[:3] == [0, 320, 480]
