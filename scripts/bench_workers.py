@@ -24,9 +24,8 @@ def main(given):
     for workers in (1, given.workers):
         with tempfile.TemporaryDirectory() as folder:
             took[workers], judged = _night(workers, given, Path(folder))
-        print(
-            f"{workers} at once   {took[workers]:7.1f} s   {60 * judged / took[workers]:6.1f} programs a minute"
-        )
+        rate = 60 * judged / took[workers]
+        print(f"{workers} at once   {took[workers]:7.1f} s   {rate:6.1f} programs a minute")
     print(f"ratio       {took[1] / took[given.workers]:7.2f}")
     return 0
 
