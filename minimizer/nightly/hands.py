@@ -10,13 +10,13 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Protocol
 
 from minimizer.nightly.ledger import read_events
-from minimizer.nightly.units import Event, Target, Unit, unit_to_json
+from minimizer.nightly.units import Event, Target, Unit, unit_from_json, unit_to_json
 from minimizer.sandbox.interpreter import run_interpreter
 
 LOG = 20_000
@@ -27,13 +27,13 @@ class NoCluster(Exception):
     """The cluster cannot be used; the message says in one line what to do."""
 
 
-def do_unit(plain: dict[str, Any], folder: str, started: Any = lambda group: None) -> list[Event]:
+def do_unit(
+    plain: dict[str, Any], folder: str, started: Callable[[int], None] = lambda group: None
+) -> list[Event]:
     """Do one unit in a process of its own, with its files below `folder`; what came of it.
 
     `plain` is the unit as JSON data. Runs wherever the folder is seen.
     """
-    from minimizer.nightly.units import unit_from_json
-
     unit = unit_from_json(plain)
     work = Path(folder)
     work.mkdir(parents=True, exist_ok=True)
@@ -83,8 +83,19 @@ class LocalHands:
 
     def give(self, unit: Unit) -> None:
         """Start a unit."""
-        future = self._pool.submit(do_unit, unit_to_json(unit), self._folder, self._groups.add)
-        self._running[future] = unit
+        self._running[self._pool.submit(self._do, unit_to_json(unit))] = unit
+
+    def _do(self, plain: dict[str, Any]) -> list[Event]:
+        own: list[int] = []
+
+        def started(group: int) -> None:
+            own.append(group)
+            self._groups.add(group)
+
+        try:
+            return do_unit(plain, self._folder, started)
+        finally:
+            self._groups.difference_update(own)  # the number may be another process's by the time we stop
 
     def take(self, timeout: float) -> list[tuple[Unit, list[Event]]]:
         """The units that have ended."""
@@ -98,7 +109,7 @@ class LocalHands:
 
     def stop(self) -> None:
         """End all that is under way."""
-        for group in self._groups:
+        for group in tuple(self._groups):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, signal.SIGKILL)
         self._pool.shutdown(wait=True, cancel_futures=True)
