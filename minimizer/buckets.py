@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minimizer.oracle.verdict import Failure, Signature
+from minimizer.oracle.verdict import Signature
 from minimizer.program import Device, Node, Program, Ref, Sym, TensorMeta, Torch, canonical, map_args, to_json
 
 try:
@@ -128,28 +128,26 @@ def bucket_of(program: Program, signature: Signature) -> str:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is needed of a bucket to tell that another program, not reduced yet, likely shows it too."""
+    """What is needed of a failing program to tell whether another one likely shows the same bug."""
 
     kind: str
     calls: frozenset[str]
     classes: frozenset[str]
 
+    def explains(self, other: Seen) -> bool:
+        """Whether another program holds all calls of this one on such dtypes, and fails in its kind.
+
+        If this one is minimal, the other is counted with its duplicates and not reduced: of hundreds of
+        programs that call one wrong operator, one is enough. What is lost is a second bug of that kind in
+        such a program; programs without the known operator would show that one as well.
+        """
+        return self.kind == other.kind and self.calls <= other.calls and self.classes <= other.classes
+
 
 def seen_of(program: Program, failure_kind: str) -> Seen:
-    """What is remembered of a minimal program, or of one that may show the same."""
+    """What is remembered of a failing program."""
     classes = frozenset(dtype_class(i.meta.dtype) for i in program.inputs)
     return Seen(failure_kind, frozenset(calls_of(program)), classes)
-
-
-def explained(program: Program, failure: Failure, seen: Iterable[Seen]) -> bool:
-    """Whether a program holds all calls of a known bucket on such dtypes, and fails in its kind.
-
-    It is then counted with the duplicates and not reduced: of hundreds of programs that call one wrong
-    operator, one is enough. What is lost is a second bug of that kind in such a program; programs without
-    the known operator would show that one as well.
-    """
-    own = seen_of(program, failure.kind)
-    return any(s.kind == own.kind and s.calls <= own.calls and s.classes <= own.classes for s in seen)
 
 
 def slug(kind: str, calls: Sequence[str], bucket: str) -> str:

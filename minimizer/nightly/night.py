@@ -184,7 +184,7 @@ class Night:
                 continue
             seen = seen_in(event)
             for bucket, known in self._buckets():
-                if known.kind == seen.kind and known.calls <= seen.calls and known.classes <= seen.classes:
+                if known.explains(seen):
                     self.ledger.write([{"did": "duplicate", "id": event["id"], "of": bucket}])
                     break
             else:

@@ -10,13 +10,12 @@ from minimizer.buckets import (
     bucket_of,
     calls_of,
     dtype_class,
-    explained,
     plain_name,
     read_known,
     seen_of,
     slug,
 )
-from minimizer.oracle.verdict import Failure, Signature
+from minimizer.oracle.verdict import Signature
 from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
 
 WRONG = Signature("wrong_value", "run", "", "values")
@@ -82,10 +81,10 @@ def test_a_program_with_the_calls_of_a_bucket_is_explained_by_it():
     seen = seen_of(program(), "wrong_value")
     longer = replace(program(), nodes=(*program().nodes, Node("w", "aten.neg.default", (Ref("v"),))))
     assert calls_of(longer) == ("amin", "neg")
-    assert explained(longer, Failure("wrong_value", "run"), [seen])
-    assert not explained(longer, Failure("crash", "run"), [seen])
-    assert not explained(program(dtype="float32"), Failure("wrong_value", "run"), [seen])
-    assert not explained(program(), Failure("wrong_value", "run"), [seen_of(longer, "wrong_value")])
+    assert seen.explains(seen_of(longer, "wrong_value"))
+    assert not seen.explains(seen_of(longer, "crash"))
+    assert not seen.explains(seen_of(program(dtype="float32"), "wrong_value"))
+    assert not seen_of(longer, "wrong_value").explains(seen)
 
 
 def test_slug():
