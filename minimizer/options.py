@@ -63,6 +63,7 @@ class Options:
     environment: tuple[tuple[str, str], ...] = ()
     passes: tuple[str, ...] = ()
     wanted: Wanted = Wanted()
+    devices: bool = False
     command: str = ""
 
     @property

@@ -19,6 +19,7 @@ from minimizer.capture import LADDER, Determinism, Rung, capture
 from minimizer.case import Case, Settings, Value
 from minimizer.console import Console
 from minimizer.contract import Misuse
+from minimizer.devices import survey
 from minimizer.exploring import Elsewhere, explore
 from minimizer.folder import RunFolder
 from minimizer.handover.record import RunRecord
@@ -125,6 +126,8 @@ class Run:
                 answer = self.judge_given(info)
                 if answer.misuse:
                     return self.misused(answer.misuse)
+                if self.options.devices:
+                    survey(self)
                 finding = answer.finding or self.search(info)
                 failed = finding.failure if finding is not None else None
                 self.meter.mark("fuzz")
@@ -146,6 +149,14 @@ class Run:
         self.describe(failure, case, quiet=True)
         self.best = (case, failure)
         return self.finish(info, case, failure, found)
+
+    def ask(self, task: str, *args: Any) -> Any:
+        """What a worker of its own answers to a task. Raises TaskError and WorkerLost."""
+        worker = self.sandbox.worker()
+        try:
+            return worker.call(task, *args, timeout=120.0)
+        finally:
+            worker.close()
 
     def move(self, elsewhere: Elsewhere) -> TargetInfo:
         """Go on with the artifact of a variant; what it tells of the target."""

@@ -45,7 +45,7 @@ FLOORS = [
     ["suspects"],
     ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
-    ["run", "handing", "kernel_alone", "exploring", "doctor", "packaged", "buckets"],
+    ["run", "handing", "kernel_alone", "exploring", "devices", "doctor", "packaged", "buckets"],
     ["corpus"],
     ["nightly"],
     ["verbs"],
@@ -61,6 +61,7 @@ ALONE = {
 """Packages that may know only these."""
 
 TORCH_FREE = [
+    "devices",
     "probing",
     "buckets",
     "corpus",

@@ -28,9 +28,10 @@ class Summary:
     """The fields of summary.json, in order.
 
     `failing_input` is a list of {shape, stride, dtype, device}; `region` {predicate, sizes_tried,
-    sizes_failing}; `variants` a list of {variant, outcome, inputs}; `out_of_contract` a list
-    of {violation, unchecked, checked, said}; `determinism` {runs, failures, rung};
-    `kernel` {name, language, nodes, fault, evidence, line, acquitted, sanitizer, repro_verified};
+    sizes_failing, symbols, fails, passes} (the last two as ``2,3 4,5``: sizes by symbol); `variants` a list
+    of {variant, outcome, inputs}; `out_of_contract` a list of {violation, unchecked, checked, said};
+    `devices` a list of {compiled, loaded, inputs, promised, outcome, kept}; `determinism` {runs, failures,
+    rung}; `kernel` {name, language, nodes, fault, evidence, line, acquitted, sanitizer, repro_verified};
     `repro_verified` {runs, failures}; `cpu_seconds_by_step` {step: seconds}.
     """
 
@@ -54,6 +55,7 @@ class Summary:
     region: Mapping[str, Any] | None = None
     variants: tuple[Mapping[str, Any], ...] | None = None
     out_of_contract: tuple[Mapping[str, Any], ...] | None = None
+    devices: tuple[Mapping[str, Any], ...] | None = None
     determinism: Mapping[str, Any] | None = None
     minimal: bool | None = None
     cause: str | None = None

@@ -56,6 +56,7 @@ def report_markdown(record: RunRecord) -> str:
         _section("With other settings", _table(record.ablation, "setting", "result")),
         _section("Other ways to export and compile it", _variants(record)),
         _section("Calls outside the contract", _outside(record)),
+        _section("Devices", _devices(record)),
         _section("Determinism", _determinism(record)),
         _section("Also seen", "\n".join(f"- {finding}" for finding in record.findings)),
         _section("Versions", _versions(record.versions or {})),
@@ -237,6 +238,16 @@ def _table(rows: Sequence[Certificate], left: str, right: str) -> str:
 
 def _cell(text: str) -> str:
     return _line(text).replace("|", "\\|")[:200]
+
+
+def _devices(record: RunRecord) -> str:
+    rows = []
+    for row in record.devices or ():
+        loaded = "" if row.get("loaded") == -1 else f", loaded with device index {row.get('loaded')}"
+        kept = "" if row.get("kept") else "**"
+        where = f"{row.get('compiled')} package{loaded}, {row.get('inputs')} inputs"
+        rows.append(Certificate(where, f"{kept}{row.get('outcome')}{kept}"))
+    return _table(rows, "compiled, loaded, fed", "what it does (bold: neither right nor refused)")
 
 
 def _variants(record: RunRecord) -> str:

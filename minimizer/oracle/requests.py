@@ -13,7 +13,10 @@ PRELOAD = "minimizer.oracle.warm"
 """What a sandbox imports before it forks workers for these tasks."""
 
 TASKS = "minimizer.oracle.tasks:"
-"""Prefix of the names of all tasks."""
+"""Prefix of the names of all tasks but those about devices."""
+
+DEVICE_TASKS = "minimizer.oracle.device_tasks:"
+"""Prefix of the names of tasks about devices."""
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,12 @@ def reopen_target(request: TargetRequest, stateful: bool) -> None:
     _session.stateful = stateful
 
 
+def opened() -> tuple[Session, FileSubject]:
+    """The session and subject of the open target."""
+    assert _session is not None and _subject is not None
+    return _session, _subject
+
+
 def versions() -> tuple[tuple[str, str], ...]:
     """What everything here ran with. Nothing that names the machine or its user."""
     said = re.search(r"(?:gcc|clang) version [\d.]+", get_compiler_version_info(get_cpp_compiler()))

@@ -89,6 +89,7 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--settings", choices=LEVELS, default="default", help="other Inductor options to compile with")
     add("--path", choices=(*PATHS, "both"), default="aoti", help="judge AOTInductor, torch.compile or both")
+    add("--devices", action="store_true", help="try all combinations of devices to compile, load and feed on")
     add("--json", action="store_true", help="print summary.json to stdout, everything else to stderr")
     add("--version", action="version", version=f"aoti-minimize {__version__}")
 
@@ -176,6 +177,7 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         config=tuple(setting(text) for text in given.config) + (SCALAR if given.sanitize else ()),
         environment=_sanitized() if given.sanitize else (),
         passes=tuple(p.name for p in passes),
+        devices=given.devices,
         wanted=Wanted(given.layouts, given.dtypes, given.settings, given.path),
         command=given.command,
     )
