@@ -41,8 +41,8 @@ NOVELTY = 0.05
 ROUND = 200
 """Draws per round; each round has a seed of its own."""
 
-CLIMBABLE = 0.02
-"""Least error, over the allowed one, that is worth climbing: below it is rounding."""
+CLIMBABLE = 0.25
+"""Least error, over the allowed one, that is worth climbing: below it is rounding, in most programs."""
 
 _ITEMSIZE = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
