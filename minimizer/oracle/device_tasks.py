@@ -34,7 +34,7 @@ def _moved(values: Any, device: str) -> Any:
 def compile_on(request: TargetRequest, device: str, package: str) -> Answer:
     """Export and compile the target with its state and example inputs on a device."""
     tasks.reopen_target(request, False)
-    session, subject = tasks.opened()
+    session, subject = tasks.session_and_subject()
     target = subject.target
     if target.exported is not None:
         return "refused", "the target is exported already; bring its model to compile it elsewhere"
@@ -52,7 +52,7 @@ def compile_on(request: TargetRequest, device: str, package: str) -> Answer:
 def run_on(request: TargetRequest, package: str, index: int, device: str) -> Answer:
     """Load a package with a device index (-1: none), and call it on the example inputs on a device."""
     tasks.reopen_target(request, False)
-    _, subject = tasks.opened()
+    _, subject = tasks.session_and_subject()
     args, kwargs = subject.nest(subject.flat)
     torch.manual_seed(0)
     with torch.no_grad():

@@ -130,7 +130,7 @@ def reopen_target(request: TargetRequest, stateful: bool) -> None:
     _session.stateful = stateful
 
 
-def opened() -> tuple[Session, FileSubject]:
+def session_and_subject() -> tuple[Session, FileSubject]:
     """The session and subject of the open target."""
     assert _session is not None and _subject is not None
     return _session, _subject
