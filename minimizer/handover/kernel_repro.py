@@ -39,10 +39,11 @@ _TOLERANCES = {
 _GUARDED = '''
 def guarded(tensor):
     """A copy that ends where its memory ends: one element further is a fault."""
+    if not tensor.numel():
+        return tensor
     count = 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride()))
-    count = count if tensor.numel() else 0
     size = count * tensor.element_size()
-    room = -(-max(size, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
+    room = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
     pages = mmap.mmap(-1, room + mmap.PAGESIZE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
     ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + room), mmap.PAGESIZE, 0)
