@@ -92,19 +92,25 @@ class Fault:
 
 def before_any_kernel(failure: Failure) -> Fault | None:
     """The fault of a failure that shows before a kernel exists or runs, without looking any further."""
-    operator = f" of {failure.op}" if failure.op else ""
+    operator = f", lowering {failure.op}," if failure.op else ""
     if failure.stage == "export":
         return Fault("export", "torch.export itself fails")
     if failure.kind == "hang" and failure.stage in ("lower", "cxx"):
         return Fault("code generation", "compilation does not come to an end, so no kernel has run")
     if failure.stage == "lower":
-        first = failure.message.strip().partition("\n")[0][:120]
-        said = f"{failure.exception} ({first})" if first else failure.exception
-        evidence = f"it raises {said} in the lowering{operator}, before any kernel exists"
+        first = failure.message.strip().partition("\n")[0][:120].removeprefix(f"{failure.exception}: ")
+        said = f"{failure.exception}: {first}" if first.strip() else failure.exception
+        evidence = f"before any kernel exists{operator} it raises {said}{_raised_at(failure.detail)}"
         return Fault("code generation", evidence)
     if failure.stage in ("package", "load"):
         return Fault("packaging", f"the kernels are built and never run; it fails in stage {failure.stage}")
     return None
+
+
+def _raised_at(traceback: str) -> str:
+    """The innermost frame inside torch's compiler: `` (torch/_inductor/lowering.py:71, in cumsum)``."""
+    frames = re.findall(r'File "[^"]*(torch/_\w+/[^"]+)", line (\d+), in (\w+)', traceback)
+    return f" ({frames[-1][0]}:{frames[-1][1]}, in {frames[-1][2]})" if frames else ""
 
 
 def from_compiler(failure: Failure, kernels: Mapping[str, str]) -> Fault:

@@ -121,6 +121,20 @@ def test_a_failure_before_any_kernel_needs_no_examination(failure, place):
     assert failure.op in found.evidence
 
 
+def test_where_the_compiler_raises():
+    detail = (
+        'File "/a/site-packages/torch/_inductor/graph.py", line 7, in run_node\n  x\n'
+        'File "/a/site-packages/torch/_inductor/lowering.py", line 71, in cumsum\n  y\n'
+    )
+    failure = Failure("compile_error", "lower", "no", "IndexError", detail, "aten.cumsum.default")
+    found = before_any_kernel(failure)
+    assert found is not None
+    assert found.evidence == (
+        "before any kernel exists, lowering aten.cumsum.default, it raises IndexError: no"
+        " (torch/_inductor/lowering.py:71, in cumsum)"
+    )
+
+
 def test_a_failure_at_run_does():
     assert before_any_kernel(WRONG) is None
 
