@@ -67,11 +67,7 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
         help="also say what calls outside the contract come to",
     )
     add("--config", action="append", default=[], metavar="KEY=VALUE", help="an Inductor option (repeatable)")
-    add(
-        "--sanitize",
-        action="store_true",
-        help="build with AddressSanitizer, without vector code: accesses outside a buffer are failures",
-    )
+    add("--sanitize", action="store_true", help="build with AddressSanitizer, without vector code")
     add("--passes", type=names, default=(), metavar="NAME,...", help="reduce with these passes only")
     add("--skip-passes", type=names, default=(), metavar="NAME,...", help="reduce without these passes")
     add(
