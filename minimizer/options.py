@@ -30,6 +30,9 @@ OUTSIDE_SHARE = 0.25
 OPEN_SHARE = 0.5
 """Share of the budget after which a model file counts as one that does not come to an end."""
 
+SIGNS_LIMIT = 10.0
+"""Seconds that each short program may take that is compiled while a person waits for the whole."""
+
 COMPILE_SHARE = 0.3
 """Share of the budget after which a compilation counts as one that does not end."""
 

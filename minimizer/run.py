@@ -37,6 +37,7 @@ from minimizer.options import (
     REDUCE_SHARE,
     REGION_SHARE,
     SANITIZED_COMPILE,
+    SIGNS_LIMIT,
     Clock,
     Meter,
     Options,
@@ -51,11 +52,12 @@ from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import FileJournal
 from minimizer.reduce.passes import select
 from minimizer.reduce.search import Progress
-from minimizer.sandbox import Sandbox, TaskError, TimedOut, WorkerLost
+from minimizer.sandbox import Sandbox, TaskError, WorkerLost
 from minimizer.sandbox.asan import is_asan
 from minimizer.source import custom_namespaces
-from minimizer.stuck import shorten
-from minimizer.wording import described, ending, headline, inputs_text, signature_text
+from minimizer.stuck import first_signs, shorten
+from minimizer.waiting import waiting
+from minimizer.wording import described, ending, headline, inputs_text, not_opened, signature_text
 
 
 class Run:
@@ -169,17 +171,15 @@ class Run:
         """Open the target and say what it is. Raises Unusable."""
         name = self.options.target.name
         try:
-            info = self.bench.open()
+            with waiting(self.bench, "open", self.console):
+                info = self.bench.open()
         except TaskError as problem:
             if problem.exception == "Unusable":
                 raise Unusable(problem.message) from None
             log = self.folder.write("internal_error.txt", problem.traceback)
             raise Unusable(f"{name} cannot be opened: {problem} (details in {log})") from None
         except WorkerLost as lost:
-            raise Unusable(
-                f"{name}: {lost.stage or 'loading'} {ending(lost)}, without any compiler; make it run in "
-                f"eager first{', or give it more time with --budget' if isinstance(lost, TimedOut) else ''}"
-            ) from None
+            raise Unusable(not_opened(name, lost)) from None
         self.files = info.files
         program = info.program
         nodes = f"{program.operator_count} ATen nodes" if not info.untranslatable else "graph not translated"
@@ -249,7 +249,7 @@ class Run:
     def compile(self) -> Failure | None:
         """Compile the target; the failure when that fails."""
         started = self.clock.spent
-        with self.console.bar("compile"):
+        with waiting(self.bench, "compile", self.console, self.first_signs):
             try:
                 failure = self.bench.compile(self.compile_limit)
             except TaskError as problem:
@@ -264,6 +264,15 @@ class Run:
         ended = "ok" if failure is None else f"failed in stage {failure.stage}"
         self.console.say("compile", f"{ended} ({took:.1f} s)")
         return failure
+
+    def first_signs(self) -> str:
+        """What shorter programs take to lower, while all of it takes long; empty when that is not known."""
+        info = self.bench.info
+        if info is None or info.untranslatable:
+            return ""
+        case = self.case_of(info, None)
+        observed = self.observe(case)
+        return first_signs(self.cases, case, observed, SIGNS_LIMIT) if observed else ""
 
     @property
     def compile_limit(self) -> float:

@@ -87,6 +87,17 @@ def title_of(case: Case, failure: Failure) -> str:
     return f"{shown or 'The model'} {what} under {path}"
 
 
+def not_opened(name: str, lost: WorkerLost) -> str:
+    """A target that was lost before any compiler saw it: in which step, how, and what to do."""
+    doing, advice = {
+        "import": ("importing it", "make the import and what gives model and inputs come to an end"),
+        "eager": ("the model in eager", "make it run without any compiler first"),
+        "export": ("torch.export", "make torch.export.export() work on it first"),
+    }.get(lost.stage, ("opening it", "make the file importable first"))
+    more = ", or give it more time with --budget" if isinstance(lost, TimedOut) else ""
+    return f"{name}: {doing} {ending(lost)}; {advice}{more}"
+
+
 def ending(lost: WorkerLost) -> str:
     """How a worker was lost, after the name of what it did."""
     if isinstance(lost, TimedOut):

@@ -43,7 +43,7 @@ FLOORS = [
     ["capture", "fuzz", "blame", "wording"],
     ["brought", "outside", "prosecutor"],
     ["suspects"],
-    ["narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
+    ["waiting", "narrow", "neighbour", "mapping", "stuck", "pinpoint", "verify"],
     ["handover"],
     ["run", "handing", "kernel_alone", "exploring", "devices", "doctor", "packaged", "buckets"],
     ["corpus"],
@@ -115,6 +115,7 @@ TORCH_FREE = [
     "wording",
     "explain",
     "brought",
+    "waiting",
     "outside",
 ]
 """What the main process runs: it decides, and never touches a tensor."""

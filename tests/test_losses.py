@@ -9,7 +9,7 @@ from torch._inductor.exc import CppCompileError  # noqa: E402
 from minimizer.oracle.bench import loss_verdict  # noqa: E402
 from minimizer.oracle.stages import exhausted  # noqa: E402
 from minimizer.sandbox import Died, TimedOut  # noqa: E402
-from minimizer.wording import ending  # noqa: E402
+from minimizer.wording import ending, not_opened  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,33 @@ def test_a_kill_comes_from_outside(stage):
     verdict = loss_verdict(Died(-9, stage, ""))
     assert verdict.status == "invalid"
     assert "probably for its memory" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"),
+    [
+        (
+            TimedOut(60, "import", ""),
+            "m.py: importing it does not come to an end within 60 s; make the import and what gives model "
+            "and inputs come to an end, or give it more time with --budget",
+        ),
+        (
+            Died(-11, "eager", ""),
+            "m.py: the model in eager ends the process with SIGSEGV; make it run without any compiler first",
+        ),
+        (
+            TimedOut(60, "export", ""),
+            "m.py: torch.export does not come to an end within 60 s; make torch.export.export() work on it "
+            "first, or give it more time with --budget",
+        ),
+        (
+            Died(3, "", ""),
+            "m.py: opening it ends the process with exit 3; make the file importable first",
+        ),
+    ],
+)
+def test_what_is_lost_before_any_compiler_is_told_by_its_step(lost, said):
+    assert not_opened("m.py", lost) == said
 
 
 def test_in_words():

@@ -11,7 +11,7 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +28,15 @@ PASSED = 400
 """Passing candidates that are remembered; the last ones are the nearest to the result."""
 
 OPEN_TIMEOUT = 300.0
-"""Seconds for importing a model file, running it once and exporting it, unless the caller says otherwise."""
+"""Seconds for each of importing a model file, running it once and exporting it, unless the caller says so."""
+
+Watch = Callable[[str, float], None]
+"""Told now and then which stage a worker is in, and for how many seconds."""
+
+
+def unwatched(stage: str, seconds: float) -> None:
+    """Nobody watches."""
+
 
 COMPILED_STAGES = ("lower", "cxx", "package", "load", "run", "compare")
 """Stages in which the compiler or its output is at work, or in which memory that it wrote over is found."""
@@ -84,6 +92,7 @@ class TargetBench:
         self._worker: Worker | None = None
         self._loaded = False
         self.open_timeout = OPEN_TIMEOUT
+        self.watch: Watch = unwatched
         self.timeout = 60.0
         self.run_timeout = RUN_TIMEOUT
         self.workers = 0
@@ -98,7 +107,11 @@ class TargetBench:
     def open(self) -> TargetInfo:
         """Open the target in a fresh worker. Raises TaskError (``Unusable``) and WorkerLost."""
         worker = self._fresh()
-        self.info = worker.call(TASKS + "open_target", self.request, timeout=self.open_timeout)
+        each = dict.fromkeys(("import", "eager", "export"), self.open_timeout)
+        total = 2 * self.open_timeout
+        self.info = worker.call(
+            TASKS + "open_target", self.request, timeout=total, stage_timeout=each, watch=self.watch
+        )
         assert self.info is not None
         return self.info
 
@@ -107,7 +120,7 @@ class TargetBench:
         worker = self._ready(load=False)
         try:
             failure: Failure | None = worker.call(
-                TASKS + "compile_target", str(self.package), level, timeout=timeout
+                TASKS + "compile_target", str(self.package), level, timeout=timeout, watch=self.watch
             )
         except WorkerLost as lost:
             return loss_failure(lost)

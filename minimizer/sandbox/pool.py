@@ -19,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -151,12 +151,18 @@ class Worker:
         self.stage = ""
 
     def call(
-        self, task: str, *args: Any, timeout: float, stage_timeout: Mapping[str, float] | None = None
+        self,
+        task: str,
+        *args: Any,
+        timeout: float,
+        stage_timeout: Mapping[str, float] | None = None,
+        watch: Callable[[str, float], None] = lambda stage, seconds: None,
     ) -> Any:
         """Run ``module:function`` with `args` in the worker and return its answer.
 
-        `timeout` is for the whole task, `stage_timeout` for single stages of it. Raises TaskError when the
-        task raised (the worker lives on), Died and TimedOut (it does not).
+        `timeout` is for the whole task, `stage_timeout` for single stages of it. `watch` is told now and then
+        which stage it is in and for how many seconds. Raises TaskError when the task raised (the worker lives
+        on), Died and TimedOut (it does not).
         """
         if not self.alive:
             raise RuntimeError("the worker is gone")
@@ -185,6 +191,7 @@ class Worker:
             ended = self._zygote.ask({"do": "poll", "pid": self.pid})
             if ended is not None:
                 raise self._died(ended)
+            watch(self.stage, time.monotonic() - started)
             if time.monotonic() >= last:
                 self._end()
                 raise TimedOut(time.monotonic() - started, self.stage, self.output)
