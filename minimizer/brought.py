@@ -44,12 +44,13 @@ def read(bench: TargetBench, program: Program, name: str) -> tuple[Value, ...] |
     return contract.guard_refuses(refused) if refused else values
 
 
-def judge(bench: TargetBench, values: Sequence[Value], calls: int) -> Answer:
+def judge(bench: TargetBench, values: Sequence[Value]) -> Answer:
     """Judge inputs that keep the contract."""
-    times = max(CALLS, calls)
-    verdict = bench.judge(values, times)
+    given = tuple(values)
+    verdict = bench.judge(*[given] * CALLS)
     if verdict.failure is not None:
-        return Answer(Finding(tuple(values), times, verdict.failure, 1))
+        earlier = (given,) * ((verdict.turn or CALLS) - 1)
+        return Answer(Finding(given, earlier, verdict.failure, 1))
     if verdict.status == "pass":
         return Answer(said="in contract, and right; the search goes on")
     if verdict.reason.startswith("eager raises "):

@@ -19,11 +19,16 @@ RUNS = 5
 
 @dataclass(frozen=True)
 class Rung:
-    """One step of the ladder: variables set before torch is imported, and more calls in one process."""
+    """One step of the ladder: variables set before torch is imported, and more calls in one process.
+
+    `extra_calls` follow with the same inputs; `before` calls come first, with the inputs that the program
+    had been given last when it failed.
+    """
 
     name: str
     environment: tuple[tuple[str, str], ...] = ()
     extra_calls: int = 0
+    before: int = 0
 
     @property
     def command(self) -> str:
@@ -39,6 +44,10 @@ LADDER = (
     Rung("freed memory overwritten, one thread", (("MALLOC_PERTURB_", "165"), ("OMP_NUM_THREADS", "1"))),
     Rung("heap checked at every call", (("MALLOC_PERTURB_", "165"), ("MALLOC_CHECK_", "3")), extra_calls=9),
 )
+
+
+BEFORE = (1, 4, 16, 64)
+"""Numbers of earlier inputs to try, where the failing ones alone do not fail."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,15 @@ def capture(
     *,
     runs: int = RUNS,
     give_up: Callable[[], bool] = lambda: False,
+    before: int = 0,
 ) -> Determinism:
-    """Climb the ladder until the failure shows in every run; else settle on the rung where it shows most."""
+    """Climb the ladder until the failure shows in every run; else settle on the rung where it shows most.
+
+    `before` is how many earlier inputs are known.
+    """
     best: Determinism | None = None
-    for rung in LADDER:
+    remembered = [Rung(f"after {n} other inputs", before=n) for n in BEFORE if n < 4 * before]
+    for rung in (LADDER[0], *remembered, *LADDER[1:]):
         if best is not None and give_up():
             break
         seen = _replays(failure.signature, rung, replay, runs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -73,33 +73,62 @@ def contiguous_stride(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(stride))
 
 
+MANNERS = {
+    "": "call after call",
+    "again": "again and again",
+    "reload": "after a second load",
+    "thread": "from another thread",
+    "threads": "from two threads at once",
+}
+"""Ways of calling a loaded program in which it may answer otherwise."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """How the program is compiled and run.
 
     `path` is ``aoti`` or ``inductor``; `config` holds Inductor options, `environment` variables of the
-    judging process; `calls` is how many times the program is called with the same inputs before it counts
-    as right; `modules` are the files whose import registers custom operators.
+    judging process; `modules` are the files whose import registers custom operators; `manner` is one of
+    `MANNERS`.
     """
 
     path: str = "aoti"
     config: tuple[tuple[str, Any], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
-    calls: int = 1
     modules: tuple[str, ...] = ()
+    manner: str = ""
+
+
+Values = tuple[Value, ...]
+"""One value for each input: what one call is given."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program, one value for each of its inputs, and settings."""
+    """A program, one value for each of its inputs, and settings.
+
+    `earlier` are the inputs of the calls that come before, oldest first, on the same loaded program: a
+    program with state, or one that keeps its buffers, may go wrong only then. Every call is judged.
+    """
 
     program: Program
-    values: tuple[Value, ...]
+    values: Values
     settings: Settings = field(default_factory=Settings)
+    earlier: tuple[Values, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.values) != len(self.program.inputs):
-            raise ValueError(f"{len(self.program.inputs)} inputs but {len(self.values)} values")
+        for values in self.sequence:
+            if len(values) != len(self.program.inputs):
+                raise ValueError(f"{len(self.program.inputs)} inputs but {len(values)} values")
+
+    @property
+    def sequence(self) -> tuple[Values, ...]:
+        """The inputs of all calls in order."""
+        return (*self.earlier, self.values)
+
+    def turn(self, k: int) -> Case:
+        """Call `k` (0 = the first) by itself."""
+        return replace(self, values=self.sequence[k], earlier=())
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -115,7 +144,11 @@ class Case:
     def key(self) -> str:
         """Equal for cases that differ in names only."""
         text = json.dumps(
-            [self.program.fingerprint, [value_to_json(v) for v in self.values], asdict(self.settings)],
+            [
+                self.program.fingerprint,
+                [[value_to_json(v) for v in values] for values in self.sequence],
+                asdict(self.settings),
+            ],
             sort_keys=True,
             default=repr,
         )
@@ -129,10 +162,40 @@ class Case:
         raise KeyError(name)
 
 
-def with_program(case: Case, program: Program, extra: Mapping[str, Value] | None = None) -> Case:
-    """The case with another program; values follow their inputs by name, new ones come from `extra`."""
-    known = {i.name: v for i, v in zip(case.program.inputs, case.values)} | dict(extra or {})
-    return replace(case, program=program, values=tuple(known[i.name] for i in program.inputs))
+def with_program(
+    case: Case,
+    program: Program,
+    extra: Mapping[str, Value] | None = None,
+    earlier_extra: Sequence[Mapping[str, Value]] = (),
+) -> Case:
+    """The case with another program; values follow their inputs by name, new ones come from `extra`.
+
+    `earlier_extra` does for each earlier call what `extra` does for the last one; left out, it is `extra`.
+    """
+    names = [i.name for i in case.program.inputs]
+    given = [*(earlier_extra or [extra or {}] * len(case.earlier)), extra or {}]
+    calls = []
+    for values, more in zip(case.sequence, given, strict=True):
+        known = dict(zip(names, values)) | dict(more)
+        calls.append(tuple(known[i.name] for i in program.inputs))
+    return replace(case, program=program, values=calls[-1], earlier=tuple(calls[:-1]))
+
+
+def with_values(case: Case, values: Values) -> Case:
+    """The case with other inputs. What an earlier call had in common with the last one, it keeps in common.
+
+    A call like the last one follows it whole; otherwise a value follows as long as its shape stays.
+    """
+
+    def follow(call: Values) -> Values:
+        if call == case.values:
+            return values
+        return tuple(
+            new if mine == old and new.shape == old.shape else mine
+            for mine, old, new in zip(call, case.values, values, strict=True)
+        )
+
+    return replace(case, values=values, earlier=tuple(map(follow, case.earlier)))
 
 
 def value_to_json(value: Value) -> dict[str, Any]:
@@ -188,15 +251,24 @@ def value_from_json(plain: Mapping[str, Any]) -> Value:
 
 def case_to_json(case: Case) -> dict[str, Any]:
     """Plain JSON data for a case."""
-    settings = {
+    settings: dict[str, Any] = {
         "path": case.settings.path,
         "config": dict(case.settings.config),
         "environment": dict(case.settings.environment),
-        "calls": case.settings.calls,
         "modules": list(case.settings.modules),
     }
+    if case.settings.manner:
+        settings["manner"] = case.settings.manner
     values = [value_to_json(value) for value in case.values]
-    return {"program": to_json(case.program), "values": values, "settings": settings}
+    earlier = [[value_to_json(value) for value in call] for call in case.earlier]
+    plain = {"program": to_json(case.program), "values": values, "settings": settings}
+    return {**plain, "earlier": earlier} if earlier else plain
+
+
+def _manner(plain: Any) -> str:
+    if plain not in MANNERS:
+        raise ValueError(f"malformed case: there is no manner {plain!r}")
+    return str(plain)
 
 
 def case_from_json(plain: Mapping[str, Any]) -> Case:
@@ -206,16 +278,23 @@ def case_from_json(plain: Mapping[str, Any]) -> Case:
         program = from_json(plain["program"])
         if not isinstance(program, Program):
             raise ValueError("malformed case: no program")
+        values = tuple(value_from_json(value) for value in plain["values"])
+        calls = settings.get("calls", 1)  # how often the same inputs were given: an older form
+        if not 1 <= calls <= 1000:
+            raise ValueError(f"malformed case: {calls} calls")
+        before = (values,) * (calls - 1)
+        before += tuple(tuple(value_from_json(value) for value in call) for call in plain.get("earlier", ()))
         return Case(
             program=program,
-            values=tuple(value_from_json(value) for value in plain["values"]),
+            values=values,
             settings=Settings(
                 path=settings["path"],
                 config=tuple(settings["config"].items()),
                 environment=tuple(settings["environment"].items()),
-                calls=settings["calls"],
                 modules=tuple(settings["modules"]),
+                manner=_manner(settings.get("manner", "")),
             ),
+            earlier=before,
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"malformed case: {error!r}") from error

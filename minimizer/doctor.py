@@ -102,7 +102,7 @@ def _prove(sandbox: Sandbox) -> Iterator[Finding]:
             seen = worker.call(TASKS + "observe", sick, folder, "seen_", timeout=60.0)
         finally:
             worker.close()
-        observed = {o.name: Observed(sick.program.meta_of(o.name), o.value) for o in seen}
+        observed = {o.name: Observed(sick.program.meta_of(o.name), o.value) for o in seen.seen}
         narrowed = narrow(
             bench,
             sick,

@@ -142,7 +142,7 @@ class _Trial:
             self.bench.judge,
             info.examples,
             seed=self.run.options.seed,
-            calls=info.calls,
+            stateful=info.stateful,
             most=min(OPENING + 100, self.run.options.most_inputs),
             give_up=lambda: self.run.clock.spent > self.until,
             settle=lambda: True,

@@ -2,22 +2,28 @@
 
 The examples come first, called twice; then a fixed opening of telling sizes and values; then random draws of
 descriptions (a few choices, never elements), which are cheap, in turn with Hypothesis, which climbs the error
-ratio. What they find is shrunk by lowering its choices. The first failure that is bad enough ends the search:
-a lost error is kept and the search goes on for a worse one while there is time.
+ratio. What they find is shrunk by lowering its choices. A program with state is called three times: with the
+inputs before these, with these, and with the former again. Other values and sizes in between show what a
+repeated call does not.
+
+The first failure that is bad enough ends the search: a lost error is kept and the search goes on for a worse
+one while there is time.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import hypothesis
 from hypothesis import HealthCheck, Phase
+from hypothesis import strategies as st
 
-from minimizer.case import Value, contiguous_stride
+from minimizer.case import Value, Values, contiguous_stride
 from minimizer.oracle.verdict import Failure, Severity, Signature, Verdict
 from minimizer.program import Program
 from minimizer.roles import InputRole, input_roles
@@ -46,18 +52,31 @@ CLIMBABLE = 0.25
 
 _ITEMSIZE = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
-Judge = Callable[[Sequence[Value], int], Verdict]
+RECENT = 64
+"""Inputs judged just before a finding that are kept with it: buffers and caches may remember them."""
+
+Judge = Callable[..., Verdict]
+"""Judges inputs (`Values`) that are given to one loaded program call after call."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A failing set of inputs, called `calls` times, found at input `tried`; `mild` as in `mild`."""
+    """A failing set of inputs and those of the calls before it, found at input `tried`; `mild` as in `mild`.
 
-    values: tuple[Value, ...]
-    calls: int
+    `before` are inputs that the loaded program had been given, and judged right on, when it was found.
+    """
+
+    values: Values
+    earlier: tuple[Values, ...]
     failure: Failure
     tried: int
     mild: bool = False
+    before: tuple[Values, ...] = ()
+
+    @property
+    def numel(self) -> int:
+        """Elements of all inputs."""
+        return sum(value.numel for call in (*self.earlier, self.values) for value in call)
 
 
 @dataclass
@@ -178,7 +197,7 @@ def search(
     examples: Sequence[Value],
     *,
     seed: int,
-    calls: int,
+    stateful: bool,
     most: int,
     give_up: Callable[[], bool],
     settle: Callable[[], bool],
@@ -190,9 +209,10 @@ def search(
     enough. Deterministic for a seed as far as the judge is.
     """
     report = FuzzReport()
+    recent: deque[Values] = deque(maxlen=RECENT)
 
-    def try_values(values: Sequence[Value], times: int) -> Verdict:
-        verdict = judge(values, times)
+    def try_calls(*calls: Values) -> Verdict:
+        verdict = judge(*calls)
         report.tried += 1
         report.invalid += verdict.status == "invalid"
         progress(report.tried)
@@ -200,9 +220,12 @@ def search(
             signature = verdict.failure.signature
             known = report.also.get(signature)
             if known is None or (known.mild and not mild(verdict)):
+                *earlier, values = calls[: verdict.turn or None]
                 report.also[signature] = Finding(
-                    tuple(values), times, verdict.failure, report.tried, mild(verdict)
+                    values, tuple(earlier), verdict.failure, report.tried, mild(verdict), tuple(recent)
                 )
+        elif verdict.status == "pass":
+            recent.extend(calls)
         return verdict
 
     def over() -> bool:
@@ -213,12 +236,14 @@ def search(
         value = [f for f in report.also.values() if f.failure.severity > Severity.LOST_ERROR]
         return settle() or any(report.tried >= f.tried + PATIENCE for f in value)
 
-    if decisive(try_values(examples, 2)) is None:
+    given = tuple(examples)
+    if decisive(try_calls(given, given)) is None:
         for draw in space.opening():
-            if over() or decisive(try_values(space.values(draw), calls)) is not None:
+            last, given = given, space.values(draw)
+            if over() or decisive(try_calls(*_calls(last, given) if stateful else (given,))) is not None:
                 break
         else:
-            _rounds(space, try_values, report, seed, calls, over)
+            _rounds(space, try_calls, report, seed, stateful, over)
     ranked = sorted(report.also.values(), key=lambda f: (f.mild, -f.failure.severity, f.tried))
     report.finding = ranked[0] if ranked else None
     if report.finding is not None:
@@ -226,14 +251,20 @@ def search(
     return report
 
 
-def _fails(trial: Callable[[Draw], None], draw: Draw | None) -> bool:
+def _fails(trial: Callable[[tuple[Draw, ...]], None], drawn: Sequence[Draw | None]) -> bool:
     """Whether a trial that raises for what fails raises."""
     try:
-        if draw is not None:
-            trial(draw)
+        found = tuple(draw for draw in drawn if draw is not None)
+        if len(found) == len(drawn):
+            trial(found)
     except _Found:
         return True
     return False
+
+
+def _calls(first: Values, second: Values) -> tuple[Values, ...]:
+    """What a program with state is called with: one, another, and the one again."""
+    return (first, second, first)
 
 
 def mild(verdict: Verdict) -> bool:
@@ -256,31 +287,33 @@ def decisive(verdict: Verdict) -> Failure | None:
 
 def _rounds(
     space: InputSpace,
-    try_values: Callable[[Sequence[Value], int], Verdict],
+    try_calls: Callable[..., Verdict],
     report: FuzzReport,
     seed: int,
-    calls: int,
+    stateful: bool,
     over: Callable[[], bool],
 ) -> None:
     """Rounds, each with its own seed, until one finds something or the search is over.
 
     Plain random draws first; where they show an error to climb, Hypothesis goes on from there.
     """
-    judged: dict[Draw, Verdict] = {}
+    judged: dict[tuple[Draw, ...], Verdict] = {}
     caught: list[Signature] = []
     shrinks, climbs = 0, False
 
-    def trial(draw: Draw) -> None:
+    def trial(drawn: tuple[Draw, ...]) -> None:
         nonlocal shrinks
-        if draw not in judged:
+        values = tuple(map(space.values, drawn))
+        calls = _calls(*values) if stateful else values
+        if drawn not in judged:
             if over() and not caught:
                 return
             if caught:
                 shrinks += 1
                 if shrinks > SHRINK_JUDGEMENTS or over():
                     return
-            judged[draw] = try_values(space.values(draw), calls)
-        verdict = judged[draw]
+            judged[drawn] = try_calls(*calls)
+        verdict = judged[drawn]
         if math.isfinite(verdict.error_ratio) and hypothesis.currently_in_test_context():
             hypothesis.target(min(verdict.error_ratio, 1e6), label="error over tolerance")
         failure = decisive(verdict)
@@ -289,26 +322,37 @@ def _rounds(
         if not caught:
             caught.append(failure.signature)
         best = report.also[caught[0]]
-        simpler = Finding(space.values(draw), calls, failure, best.tried)
-        if sum(v.numel for v in simpler.values) <= sum(v.numel for v in best.values):
+        *earlier, last = calls[: verdict.turn or None]
+        simpler = replace(best, values=last, earlier=tuple(earlier), failure=failure, mild=False)
+        if simpler.numel <= best.numel:
             report.also[caught[0]] = simpler
         raise _Found
+
+    def shrink(choices: list[int], first: tuple[Draw, ...]) -> None:
+        lowered(choices, lambda lower: _fails(trial, (*first, space.pick(replayed(lower)))))
 
     def random_round(turn: int) -> bool:
         """Judge plain random draws; whether that ends the search, with or without a finding."""
         nonlocal climbs
+        previous: Draw | None = None
         for k in range(ROUND):
             choices, draw = space.at_random(f"{seed} {turn} {k}")
-            if draw is None or draw in judged:
+            if draw is None:
+                continue
+            # Two in a row for a program with state: the one that was drawn before this one comes first.
+            drawn = (previous, draw) if stateful and previous is not None else (draw, draw)[: 1 + stateful]
+            previous = draw
+            if drawn in judged:
                 continue
             if over():
                 return True
-            judged[draw] = try_values(space.values(draw), calls)
-            climbs |= CLIMBABLE <= judged[draw].error_ratio < math.inf
-            failure = decisive(judged[draw])
+            values = tuple(map(space.values, drawn))
+            judged[drawn] = try_calls(*(_calls(*values) if stateful else values))
+            climbs |= CLIMBABLE <= judged[drawn].error_ratio < math.inf
+            failure = decisive(judged[drawn])
             if failure is not None:
                 caught.append(failure.signature)
-                lowered(choices, lambda lower: _fails(trial, space.pick(replayed(lower))))
+                shrink(choices, drawn[:-1])
                 return True
         return False
 
@@ -321,7 +365,7 @@ def _rounds(
             return
         if not climbs and report.tried > before + NOVELTY * ROUND:
             continue
-        round_ = hypothesis.given(space.draws())(trial)
+        round_ = hypothesis.given(st.tuples(*[space.draws()] * (2 if stateful else 1)))(trial)
         checked = hypothesis.seed(seed + turn)(
             hypothesis.settings(
                 max_examples=ROUND,

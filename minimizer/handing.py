@@ -140,14 +140,14 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
     else:
         _copy_files(run, folder.path / FILES)
     variant = run.request.variant
-    named = [(str(k), value) for k, value in enumerate(case.values)]
+    named = [(f"call {c} {k}", v) for c, values in enumerate(case.sequence) for k, v in enumerate(values)]
     if variant.exports_anew and run.bench.info is not None:
         named += [(f"example {k}", value) for k, value in enumerate(run.bench.info.examples)]
     _call(run, "save_tensors", named, run.store, str((folder.path / INPUTS_FILE).resolve()))
     title = title_of(case, failure)
     versions = dict(run.record.versions or {})
     text = whole_source(
-        failure, case.settings, title, versions, run.options, HANG_TIMEOUT, exported=exported, variant=variant
+        failure, case, title, versions, run.options, HANG_TIMEOUT, exported=exported, variant=variant
     )
     folder.write("repro.py", text)
     verified = verify(folder.path, run.sandbox, VERIFY_RUNS if found.certain else 5)
@@ -205,11 +205,13 @@ def _script(
     run: Run, case: Case, failure: Failure, found: Determinism, title: str
 ) -> tuple[str, list[tuple[str, Value]]]:
     """The text of a repro, and the tensors that it reads from a file."""
-    named = [(i.name, value) for i, value in zip(case.program.inputs, case.values)]
+    names = [i.name for i in case.program.inputs]
+    calls = [[f"call{k}_{name}" for name in names] for k in range(len(case.earlier))] + [names]
+    named = [pair for call, values in zip(calls, case.sequence) for pair in zip(call, values)]
     state_values = _stored_values(run, [s.value for s in case.program.state])
     named_state = [(s.name, value) for s, value in zip(case.program.state, state_values)]
     codes = _codes(run, [value for _, value in named + named_state])
-    value_code = [code or f'saved["{name}"]' for (name, _), code in zip(named, codes[: len(named)])]
+    code_of = {name: code or f'saved["{name}"]' for (name, _), code in zip(named, codes)}
     state_code = {
         name: code or f'state["{name}"]' for (name, _), code in zip(named_state, codes[len(named) :])
     }
@@ -217,8 +219,9 @@ def _script(
     text = repro_source(
         case,
         failure,
-        value_code,
+        [code_of[name] for name in names],
         state_code,
+        earlier_code=[[code_of[name] for name in call] for call in calls[:-1]],
         title=title,
         versions=dict(run.record.versions or {}),
         imports=_bring_operators(run, case),
@@ -235,7 +238,7 @@ def _passing_neighbour(run: Run, spoken: Case, narrowed: Narrowed, found: Determ
         return
     said = difference(narrowed.case, other)
     if other.program.fingerprint == narrowed.case.program.fingerprint:
-        other = replace(spoken, values=other.values)
+        other = replace(spoken, values=other.values, earlier=other.earlier)
     text, saved = _script(run, other, narrowed.failure, found, f"Passes: {said}")
     if not saved:
         run.folder.write("passing_neighbour.py", text)

@@ -25,7 +25,7 @@ def map_region(
     program: Program,
     finding: Finding,
     failure: Failure,
-    judge: Callable[[Sequence[Value], int], Verdict],
+    judge: Callable[..., Verdict],
     give_up: Callable[[], bool],
 ) -> region.Region | None:
     """The simplest predicate over the sizes that tells failing from passing ones; None when there is none."""
@@ -42,7 +42,10 @@ def map_region(
                 break
             if sizes == failing:
                 continue
-            verdict = judge(_resized(space, finding.values, sizes), finding.calls)
+            values = _resized(space, finding.values, sizes)
+            # A call that was like the failing one is so at every size.
+            calls = (values if call == finding.values else call for call in finding.earlier)
+            verdict = judge(*calls, values)
             if verdict.status in ("pass", "fail"):
                 same = verdict.failure is not None and verdict.failure.signature == failure.signature
                 judged.append((sizes, same))

@@ -169,6 +169,11 @@ class Program:
         return tuple(node for node in self.nodes if node.is_operator)
 
     @property
+    def may_keep_state(self) -> bool:
+        """Whether a call may change what the next one computes: there is state, and something is written."""
+        return bool(self.state) and any(n.mutates for n in self.nodes)
+
+    @property
     def is_flat(self) -> bool:
         """Whether inputs are passed one by one, positionally."""
         return self.args is None and not self.kwargs

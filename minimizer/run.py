@@ -16,7 +16,7 @@ import hypothesis.configuration
 from minimizer import brought, fuzz, handing, outside
 from minimizer.blame import cause_of
 from minimizer.capture import LADDER, Determinism, Rung, capture
-from minimizer.case import Case, Settings, Value
+from minimizer.case import Case, Settings, Value, Values
 from minimizer.console import Console
 from minimizer.contract import Misuse
 from minimizer.devices import survey
@@ -141,11 +141,12 @@ class Run:
                 info, finding, failed = self.move(elsewhere), elsewhere.finding, elsewhere.failure
             case = self.case_of(info, finding)
             self.describe(failed, case)
-            found = self.capture(failed, case)
+            before = finding.before if finding is not None else ()
+            found = self.capture(failed, case, before)
             self.meter.mark("capture")
-            case, failure = _on_rung(case, found), found.failure
+            case, failure = _on_rung(case, found.rung, before), found.failure
             if finding is not None:
-                self.region(info, finding, failure)
+                self.region(info, replace(finding, earlier=case.earlier), failure)
                 self.meter.mark("region")
             self._store(case, failure, found)
         self.describe(failure, case, quiet=True)
@@ -222,7 +223,7 @@ class Run:
         """Judge the inputs that the person brought, before any search."""
         if self._given is None:
             return brought.Answer()
-        answer = brought.judge(self.bench, self._given, info.calls)
+        answer = brought.judge(self.bench, self._given)
         if answer.said:
             self.console.say("inputs", f"{self.options.check_inputs}: {answer.said}")
         self.note(inputs_tried=1)
@@ -291,7 +292,7 @@ class Run:
                 self.bench.judge,
                 info.examples,
                 seed=self.options.seed,
-                calls=info.calls,
+                stateful=info.stateful,
                 most=self.options.most_inputs,
                 give_up=self.clock.past(self.options.search_share),
                 settle=self.clock.past(MILD_SHARE),
@@ -319,16 +320,14 @@ class Run:
         """The finding as a case of the translated program."""
         values = finding.values if finding is not None else info.examples
         modules = (info.files[0],) if custom_namespaces(info.program) else ()
-        calls = finding.calls if finding else info.calls
-        path = self.request.variant.path
+        earlier = finding.earlier if finding is not None else ()
         settings = Settings(
-            path,
+            self.request.variant.path,
             config=info.config,
             environment=self.options.environment,
-            calls=calls,
             modules=modules,
         )
-        return Case(info.program, tuple(values), settings)
+        return Case(info.program, tuple(values), settings, earlier)
 
     def describe(self, failure: Failure, case: Case, *, quiet: bool = False) -> None:
         """Say and note what fails."""
@@ -346,7 +345,7 @@ class Run:
             settings=dict(case.settings.config),
         )
 
-    def capture(self, failure: Failure, case: Case) -> Determinism:
+    def capture(self, failure: Failure, case: Case, before: Sequence[Values] = ()) -> Determinism:
         """Replay in fresh processes and climb the ladder until it always fails."""
         if failure.kind == "hang" and failure.stage != "run":
             return Determinism(LADDER[0], 1, 1, failure)  # minutes each; the growth curve is the evidence
@@ -357,15 +356,15 @@ class Run:
             environment = self.options.environment + rung.environment
             bench = TargetBench(self.sandbox, self.request, self.package, environment, info=self.bench.info)
             try:
-                calls = case.settings.calls + rung.extra_calls
-                return bench.judge(case.values, calls, plainly=True)
+                return bench.judge(*_on_rung(case, rung, before).sequence, plainly=True)
             finally:
                 bench.close()
 
         # A compiler that fails is seldom moody and always dear: it was seen once, and is seen twice more.
         runs = 5 if failure.stage in ("run", "load") and failure.kind != "hang" else 2
         with self.console.bar("capture"):
-            found = capture(failure, replay, runs=runs, give_up=self.clock.past(REDUCE_SHARE))
+            give_up = self.clock.past(REDUCE_SHARE)
+            found = capture(failure, replay, runs=runs, give_up=give_up, before=len(before))
         how = "deterministic" if found.certain else "flaky"
         rung = "" if found.rung == LADDER[0] else f", {found.rung.name}"
         self.console.say("capture", f"fails {found.failures} of {found.runs} fresh runs ({how}{rung})")
@@ -399,11 +398,11 @@ class Run:
             self.console.say("region", found.in_words())
             self.note(region=asdict(found))
 
-    def _judge_alike(self, values: Sequence[Value], calls: int) -> Verdict:
+    def _judge_alike(self, *calls: Values) -> Verdict:
         """Judge inputs that differ from a known failing one in size only."""
-        if self.bench.guards_reject(values):
+        if self.bench.guards_reject(calls[-1]):
             return Verdict("invalid", reason="out of contract")
-        return self.bench.judge(values, calls, plainly=True)
+        return self.bench.judge(*calls, plainly=True)
 
     def _store(self, case: Case, failure: Failure, found: Determinism) -> None:
         """Write down all that `--resume` needs to go on from here."""
@@ -521,15 +520,17 @@ class Run:
         """What eager computes for every value of the program on the failing inputs."""
         worker = self.sandbox.worker()
         try:
-            seen = worker.call(TASKS + "observe", case, self.store, "seen_", timeout=self.bench.timeout)
+            answer = worker.call(TASKS + "observe", case, self.store, "seen_", timeout=self.bench.timeout)
         except (TaskError, WorkerLost) as problem:
             self.console.say("reduce", f"not possible: the graph cannot be run call by call ({problem})")
             return None
         finally:
             worker.close()
-        metas = {o.name: case.program.meta_of(o.name) for o in seen}
+        if answer.problem:
+            self.console.say("", f"eager stops on the failing inputs: {answer.problem}")
+        metas = ((o, case.program.meta_of(o.name)) for o in answer.seen)
         self._observed = {
-            o.name: Observed(metas[o.name], o.value) for o in seen if isinstance(metas[o.name], TensorMeta)
+            o.name: Observed(meta, o.value, o.earlier) for o, meta in metas if isinstance(meta, TensorMeta)
         }
         return self._observed
 
@@ -551,8 +552,9 @@ class Run:
         return shorter
 
 
-def _on_rung(case: Case, found: Determinism) -> Case:
-    """The case with the settings of the rung that was settled on."""
-    calls = case.settings.calls + found.rung.extra_calls
-    environment = case.settings.environment + found.rung.environment
-    return replace(case, settings=replace(case.settings, environment=environment, calls=calls))
+def _on_rung(case: Case, rung: Rung, before: Sequence[Values]) -> Case:
+    """The case with the settings and calls of a rung."""
+    remembered = before[-rung.before :] if rung.before else ()
+    earlier = (*remembered, *case.earlier, *(case.values,) * rung.extra_calls)
+    environment = case.settings.environment + rung.environment
+    return replace(case, settings=replace(case.settings, environment=environment), earlier=earlier)

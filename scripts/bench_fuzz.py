@@ -40,9 +40,9 @@ def main(given):
         space = fuzz.InputSpace(info.program, fuzz.mine_constants(bench.generated_code()))
         seen, verdicts = [], []
 
-        def judge(values, calls):
-            seen.append(tuple(values))
-            verdicts.append(bench.judge(values, calls))
+        def judge(*calls):
+            seen.append(calls[-1])
+            verdicts.append(bench.judge(*calls))
             return verdicts[-1]
 
         started = time.perf_counter()
@@ -51,7 +51,7 @@ def main(given):
             judge,
             info.examples,
             seed=0,
-            calls=info.calls,
+            stateful=info.stateful,
             most=given.inputs,
             give_up=lambda: False,
             settle=lambda: False,

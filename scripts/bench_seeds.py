@@ -80,7 +80,7 @@ def _search(bench, space, info, seed, seconds):
         bench.judge,
         info.examples,
         seed=seed,
-        calls=info.calls,
+        stateful=info.stateful,
         most=10**9,
         give_up=lambda: time.monotonic() > until,
         settle=lambda: False,

@@ -32,8 +32,8 @@ class Bench:
     def guards_reject(self, values):
         return self.refused
 
-    def judge(self, values, calls):
-        self.judged.append((tuple(values), calls))
+    def judge(self, *calls):
+        self.judged.append(calls)
         return self.verdict
 
 
@@ -65,25 +65,25 @@ def test_a_file_that_holds_no_strides_breaks_none():
 
 def test_a_failure_is_what_the_run_goes_on_with():
     bench = Bench(verdict=Verdict("fail", WRONG))
-    answer = brought.judge(bench, (COLUMNS,), 1)
+    answer = brought.judge(bench, (COLUMNS,))
     assert answer.finding is not None
     assert (answer.finding.values, answer.finding.failure) == ((COLUMNS,), WRONG)
-    assert bench.judged == [((COLUMNS,), 2)]
+    assert bench.judged == [((COLUMNS,), (COLUMNS,))]
 
 
 def test_what_passes_is_said_to_pass():
-    answer = brought.judge(Bench(), (COLUMNS,), 1)
+    answer = brought.judge(Bench(), (COLUMNS,))
     assert answer == brought.Answer(said="in contract, and right; the search goes on")
 
 
 def test_what_eager_refuses_is_no_business_of_the_compiler_s():
     refused = Verdict("invalid", reason="eager raises IndexError: index 7 is out of bounds\nmore")
-    misuse = brought.judge(Bench(verdict=refused), (COLUMNS,), 1).misuse
+    misuse = brought.judge(Bench(verdict=refused), (COLUMNS,)).misuse
     assert misuse is not None
     assert misuse.actual == "some on which it raises IndexError: index 7 is out of bounds"
 
 
 def test_what_cannot_be_judged_is_said():
     killed = Verdict("invalid", reason="killed from outside")
-    answer = brought.judge(Bench(verdict=killed), (COLUMNS,), 3)
+    answer = brought.judge(Bench(verdict=killed), (COLUMNS,))
     assert answer.said == "cannot be judged: killed from outside; the search goes on without them"

@@ -104,3 +104,19 @@ def test_not_finite_may_become_ordinary_but_not_the_other_way():
     assert not alike(nan, finite)
     assert alike(nan, nan)
     assert not alike(Signature("crash", "run", "", "values"), nan)
+
+
+def test_what_fails_only_after_other_inputs_is_given_them_first():
+    replays = Replays(after_4_other_inputs=FAIL, one_thread=FAIL)
+    found = capture(WRONG, replays, before=6)
+    assert (found.rung.before, found.certain) == (4, True)
+    assert replays.asked == [PLAIN] * 2 + ["after 1 other inputs"] * 2 + ["after 4 other inputs"] * RUNS
+
+
+def test_no_more_inputs_are_asked_for_than_were_given():
+    replays = Replays()
+    capture(WRONG, replays, before=2)
+    assert "after 4 other inputs" in replays.asked
+    assert "after 16 other inputs" not in replays.asked
+    capture(WRONG, other := Replays())
+    assert not [name for name in other.asked if name.startswith("after")]

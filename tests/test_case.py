@@ -18,6 +18,7 @@ from minimizer.case import (
     value_from_json,
     value_to_json,
     with_program,
+    with_values,
 )
 from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
 from strategies import Fill
@@ -38,9 +39,9 @@ CASE = Case(
         path="inductor",
         config=(("cpp.simdlen", 1), ("freezing", True)),
         environment=(("OMP_NUM_THREADS", "1"),),
-        calls=2,
         modules=("ops.py",),
     ),
+    earlier=((replace(FILLED, shape=(9, 4)), replace(TAKEN, shape=(18,), take=(18,))),),
 )
 
 
@@ -90,7 +91,8 @@ def damaged(change):
         lambda plain: plain.update(values=3),
         lambda plain: plain.update(values=["x", "y"]),
         lambda plain: plain.update(settings=[]),
-        lambda plain: plain["settings"].pop("calls"),
+        lambda plain: plain["settings"].update(calls=-4),
+        lambda plain: plain.update(earlier=[[{}]]),
         lambda plain: plain["settings"].update(config=[["a", 1]]),
         lambda plain: plain["settings"].update(modules=None),
         lambda plain: plain.update(program={"Ref": {"name": "x"}}),
@@ -128,7 +130,8 @@ def test_values_and_inputs_are_as_many():
 
 def test_sizes_are_read_where_a_symbol_stands_alone():
     assert CASE.sizes == {"s0": 3}
-    assert replace(CASE, program=replace(PROGRAM, inputs=(PROGRAM.inputs[1],)), values=(TAKEN,)).sizes == {}
+    only = replace(PROGRAM, inputs=(PROGRAM.inputs[1],))
+    assert replace(CASE, program=only, values=(TAKEN,), earlier=()).sizes == {}
 
 
 def test_the_key_sees_everything_but_names():
@@ -136,7 +139,8 @@ def test_the_key_sees_everything_but_names():
     others = [
         replace(CASE, values=(replace(FILLED, data=Fill("ones")), TAKEN)),
         replace(CASE, values=(FILLED, replace(TAKEN, stride=(1,)))),
-        replace(CASE, settings=replace(CASE.settings, calls=1)),
+        replace(CASE, earlier=()),
+        replace(CASE, earlier=(CASE.values,)),
         replace(CASE, settings=replace(CASE.settings, config=(("cpp.simdlen", 1),))),
         replace(CASE, program=replace(PROGRAM, output=(Ref("z"),))),
     ]
@@ -144,11 +148,35 @@ def test_the_key_sees_everything_but_names():
     assert len({CASE.key, *(other.key for other in others)}) == len(others) + 1
 
 
+def test_a_case_stored_with_a_number_of_calls_opens():
+    plain = case_to_json(replace(CASE, earlier=()))
+    assert "earlier" not in plain
+    plain["settings"]["calls"] = 3
+    assert case_from_json(plain).earlier == (CASE.values, CASE.values)
+
+
+def test_each_call_has_as_many_values_as_there_are_inputs():
+    with pytest.raises(ValueError, match="2 inputs but 1 values"):
+        replace(CASE, earlier=((FILLED,),))
+
+
+def test_what_calls_have_in_common_they_keep():
+    zeros = replace(FILLED, data=Fill("zeros"))
+    alike = replace(CASE, earlier=(CASE.values, (FILLED, replace(TAKEN, stride=None))))
+    assert with_values(alike, (zeros, TAKEN)).earlier == (
+        (zeros, TAKEN),
+        (zeros, replace(TAKEN, stride=None)),
+    )
+    smaller = (replace(FILLED, shape=(2, 4)), replace(TAKEN, shape=(4,)))
+    assert with_values(alike, smaller).earlier == (smaller, alike.earlier[1])
+
+
 def test_values_follow_their_inputs():
     swapped = replace(PROGRAM, inputs=(PROGRAM.inputs[1], PROGRAM.inputs[0], Input("new", META)))
     new = Value("float32", (3, 4), Fill("zeros"))
     case = with_program(CASE, swapped, {"new": new})
     assert case.values == (TAKEN, FILLED, new)
+    assert case.earlier == ((*reversed(CASE.earlier[0]), new),)
     assert case.value_of("x") == FILLED
     with pytest.raises(KeyError):
         case.value_of("z")

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from minimizer.oracle.compare import compare, compare_leaf, tolerance  # noqa: E402
+from minimizer.oracle.compare import compare, compare_leaf, tolerance, ulp  # noqa: E402
 
 INF, NAN = float("inf"), float("nan")
 
@@ -98,7 +98,10 @@ def test_every_wrong_element_is_marked():
     assert mismatch.index == 3
     assert mismatch.wrong.tolist() == [False, True, True, False]
     assert mismatch.finite
-    assert mismatch.figures == "2 of 4 elements differ; worst at [1]: eager 2.0, compiled 9.0 (float32)"
+    assert (
+        mismatch.figures
+        == "2 of 4 elements differ; worst at [1]: eager 2.0, compiled 9.0 (float32, off by 7 or 2.9e+07 ulps)"
+    )
     assert ratio == math.inf
 
 
@@ -145,3 +148,48 @@ def test_eight_bit_floats_have_a_wide_one():
     assert tolerance(torch.float8_e4m3fn)[0] > tolerance(torch.float16)[0]
     eight = t(1.0, 2.0).to(torch.float8_e4m3fn)
     assert compare_leaf(0, eight, eight.clone()) == (None, 0.0)
+
+
+F16, BF16, F32, F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "step"),
+    [
+        (1.0, F32, 2**-23),
+        (1.99, F32, 2**-23),
+        (2.0, F32, 2**-22),
+        (0.75, F16, 2**-11),
+        (1000.0, BF16, 2**2),
+        (3.0, F64, 2**-51),
+        (0.0, F32, 2**-149),
+        (1e-40, F32, 2**-149),
+        (2.0, torch.complex64, 2**-22),
+        (448.0, torch.float8_e4m3fn, 2**5),
+        (7, torch.int32, 0.0),
+        (1, torch.bool, 0.0),
+    ],
+)
+def test_a_unit_in_the_last_place(value, dtype, step):
+    assert ulp(value, dtype) == step
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "figures"),
+    [
+        (t(1.5), t(1.0), "(float32, off by 0.5 or 4.2e+06 ulps)"),
+        (t(1.25, dtype=F16), t(1.0, dtype=F16), "(float16, off by 0.25 or 2.6e+02 ulps)"),
+        (t(260.0, dtype=BF16), t(256.0, dtype=BF16), ""),
+        (t(288.0, dtype=BF16), t(256.0, dtype=BF16), "(bfloat16, off by 32 or 16 ulps)"),
+        (t(0.5), t(0.0), "(float32, off by 0.5)"),
+        (t(5), t(3), "(int64, off by 2)"),
+        (t(True), t(False), "(bool)"),
+        (t(NAN), t(1.0), "(float32)"),
+        (t(INF), t(1.0), "(float32)"),
+        (t(3 + 4j), t(0 + 4j), "(complex64, off by 3 or 6.3e+06 ulps)"),
+    ],
+)
+def test_an_error_is_given_absolutely_and_in_ulps(actual, expected, figures):
+    mismatch, _ = compare_leaf(0, actual, expected)
+    assert (mismatch.figures if mismatch else "").endswith(figures)
+    assert bool(mismatch) == bool(figures)

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -234,7 +235,8 @@ def case_file(tmp_path, program):
         describe(t, Stored(store.put(name, t)))
         for name, t in (("x", torch.full((6, 8), 2.0)), ("shift", torch.zeros(1)))
     ]
-    case = Case(translated, tuple(values), Settings(config=(("freezing", True),), calls=2))
+    case = Case(translated, tuple(values), Settings(config=(("freezing", True),)))
+    case = replace(case, earlier=(case.values,))
     path = tmp_path / "case" / "case.json"
     path.write_text(json.dumps(case_to_json(case)))
     return path

@@ -161,7 +161,7 @@ def test_only_the_elements_without_excuse_are_left():
     x = torch.tensor([1e20, 7.0, 3.0])
     left = judge(lambda x: x.to(torch.int32), [x], lambda e: torch.tensor([5, 7, 4], dtype=torch.int32))
     assert left.wrong.tolist() == [False, False, True]
-    assert left.figures == "1 of 3 elements differ; worst at [2]: eager 3, compiled 4 (int32)"
+    assert left.figures == "1 of 3 elements differ; worst at [2]: eager 3, compiled 4 (int32, off by 1)"
 
 
 def test_runs_are_made_once_and_only_when_needed():
@@ -222,3 +222,89 @@ def test_a_run_that_an_operator_refuses_is_left_out():
     mismatch, _ = compare_leaf(0, compiled, eager)
     assert envelope.judge(mismatch, compiled, eager) is not None
     assert envelope.refused == ["IndexError: out of range"]
+
+
+LONG = 100_000
+
+
+def up(steps):
+    """An answer off by some units in the last place."""
+
+    def answer(expected):
+        for _ in range(steps):
+            expected = torch.nextafter(expected, torch.full_like(expected, INF))
+        return expected
+
+    return answer
+
+
+DEEP = {
+    "a sum in half precision in another order": (
+        lambda x: x.sum(),
+        [gaussian(LONG).bfloat16()],
+        up(6),
+        False,
+    ),
+    "a sum of half-precision numbers that cancel": (
+        lambda x: x.sum(),
+        [torch.cat([gaussian(LONG // 2), -gaussian(LONG // 2)]).half()],
+        off(0.02),
+        False,
+    ),
+    "a half-precision sum without its last sixteenth": (
+        lambda x: x.sum(),
+        [torch.ones(LONG).bfloat16()],
+        lambda expected: expected * 15 / 16,
+        True,
+    ),
+    "a half-precision mean that was not divided by all": (
+        lambda x: x.mean(),
+        [torch.ones(LONG).half()],
+        lambda expected: expected * 1.01,
+        True,
+    ),
+    "a long sum in another order": (lambda x: x.sum(), [gaussian(LONG)], off(8e-4), False),
+    "a long sum without its tail of 17": (lambda x: x.sum(), [torch.ones(LONG)], off(-17.0), True),
+    "a long sum without its last number": (lambda x: x.sum(), [torch.ones(LONG)], off(-1.0), True),
+    "rows summed, one of them short": (
+        lambda x: x.sum(1),
+        [torch.ones(4, LONG // 4)],
+        at(2, LONG // 4 - 16),
+        True,
+    ),
+    "a long product of rows in another order": (
+        lambda a, b: a @ b,
+        [gaussian(2, 4096), gaussian(4096, 2, seed=1)],
+        off(2e-4),
+        False,
+    ),
+    "a product of matrices without its last block": (
+        lambda a, b: a @ b,
+        [torch.ones(2, 4096), torch.ones(4096, 2)],
+        off(-8.0),
+        True,
+    ),
+    "a cast to float32 does not hide an error": (
+        lambda x: (x.double() * 3).float() * 2,
+        [gaussian(8)],
+        lambda expected: expected * (1 + 1e-4),
+        True,
+    ),
+    "a cast to float32 in between, as a compiler may leave it out": (
+        lambda x: (x.double() + 1e9).float() - 1e9,
+        [gaussian(8)],
+        lambda expected: expected + 32.0,
+        False,
+    ),
+    "a cast to half in between loses what it loses": (
+        lambda x: x.half().float() + 0.5,
+        [torch.tensor([1.0, 2.0])],
+        off(0.25),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("f", "inputs", "answer", "wrong"), DEEP.values(), ids=DEEP.keys())
+def test_deep_reductions_and_casts_neither_alarm_nor_hide(f, inputs, answer, wrong):
+    assert (judge(f, inputs, answer) is not None) == wrong

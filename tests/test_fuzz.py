@@ -28,8 +28,12 @@ SPACE = vector()
 EXAMPLES = (Value("float32", (8,), Fill("normal")),)
 
 
-def run(judge, space=SPACE, *, seed=0, most=2000, give_up=lambda: False, settle=lambda: False, calls=1):
-    return search(space, judge, EXAMPLES, seed=seed, calls=calls, most=most, give_up=give_up, settle=settle)
+def run(
+    judge, space=SPACE, *, seed=0, most=2000, give_up=lambda: False, settle=lambda: False, stateful=False
+):
+    return search(
+        space, judge, EXAMPLES, seed=seed, stateful=stateful, most=most, give_up=give_up, settle=settle
+    )
 
 
 def positive(values):
@@ -39,24 +43,24 @@ def positive(values):
 def test_examples_come_first_and_are_called_twice():
     seen = []
 
-    def judge(values, calls):
-        seen.append((values, calls))
+    def judge(*calls):
+        seen.append(calls)
         return PASS
 
-    report = run(judge, most=3, calls=1)
-    assert seen[0] == (EXAMPLES, 2)
-    assert [calls for _, calls in seen[1:]] == [1, 1]
+    report = run(judge, most=3)
+    assert seen[0] == (EXAMPLES, EXAMPLES)
+    assert [len(calls) for calls in seen[1:]] == [1, 1]
     assert report.tried == 3
     assert report.finding is None
 
 
 def test_a_failing_example_ends_the_search():
-    report = run(lambda values, calls: WRONG)
-    assert (report.tried, report.finding.calls, report.finding.values) == (1, 2, EXAMPLES)
+    report = run(lambda *calls: WRONG)
+    assert (report.tried, report.finding.values, report.finding.earlier) == (1, EXAMPLES, (EXAMPLES,))
 
 
 def test_a_large_enough_positive_input_is_found():
-    def judge(values, calls):
+    def judge(values, *more):
         return WRONG if values[0].shape[0] >= 16 and positive(values) else PASS
 
     report = run(judge)
@@ -69,7 +73,7 @@ def test_a_large_enough_positive_input_is_found():
 def test_what_random_draws_find_is_shrunk():
     opening = {space_values for draw in SPACE.opening() for space_values in SPACE.values(draw)}
 
-    def judge(values, calls):
+    def judge(values, *more):
         return WRONG if values[0].shape[0] >= 19 and values[0] not in opening else PASS
 
     report = run(judge, most=5000)
@@ -78,7 +82,7 @@ def test_what_random_draws_find_is_shrunk():
 
 
 def test_a_lost_error_is_kept_and_the_search_goes_on():
-    def judge(values, calls):
+    def judge(values, *more):
         size = values[0].shape[0]
         return LOST if size == 0 else CRASH if size == 33 else PASS
 
@@ -88,27 +92,27 @@ def test_a_lost_error_is_kept_and_the_search_goes_on():
 
 
 def test_a_lost_error_alone_is_the_finding():
-    report = run(lambda values, calls: LOST if values[0].shape[0] == 0 else PASS, most=600)
+    report = run(lambda values, *more: LOST if values[0].shape[0] == 0 else PASS, most=600)
     assert report.finding.failure == LOST.failure
     assert report.tried == 600
 
 
 def test_a_mild_finding_gives_patience(monkeypatch):
     monkeypatch.setattr(fuzz, "PATIENCE", 30)
-    report = run(lambda values, calls: STRIDE if values[0].shape[0] == 0 else PASS)
+    report = run(lambda values, *more: STRIDE if values[0].shape[0] == 0 else PASS)
     assert report.finding.mild
     assert report.tried == report.finding.tried + 30
 
 
 def test_settling_ends_the_search_once_there_is_something():
-    first = run(lambda values, calls: LOST if values[0].shape[0] == 2 else PASS, settle=lambda: True)
+    first = run(lambda values, *more: LOST if values[0].shape[0] == 2 else PASS, settle=lambda: True)
     assert first.tried == first.finding.tried
 
 
 def test_giving_up_ends_the_search():
     tried = []
 
-    def judge(values, calls):
+    def judge(values, *more):
         tried.append(values)
         return PASS
 
@@ -117,13 +121,13 @@ def test_giving_up_ends_the_search():
 
 def test_the_worst_finding_comes_first():
     verdicts = {2: LOST, 64: STRIDE, 7: Verdict("fail", WRONG.failure, special=True)}
-    report = run(lambda values, calls: verdicts.get(values[0].shape[0], PASS), most=600)
+    report = run(lambda values, *more: verdicts.get(values[0].shape[0], PASS), most=600)
     assert report.finding.failure == WRONG.failure
     assert {f.failure.kind for f in report.also.values()} == {"lost_error", "wrong_metadata"}
 
 
 def test_ordinary_numbers_replace_the_finding_on_special_ones():
-    def judge(values, calls):
+    def judge(values, *more):
         size = values[0].shape[0]
         return Verdict("fail", WRONG.failure, special=size == 2) if size in (2, 33) else PASS
 
@@ -133,7 +137,7 @@ def test_ordinary_numbers_replace_the_finding_on_special_ones():
 
 
 def test_invalid_inputs_are_counted():
-    report = run(lambda values, calls: INVALID if values[0].shape[0] < 4 else PASS, most=50)
+    report = run(lambda values, *more: INVALID if values[0].shape[0] < 4 else PASS, most=50)
     assert 0 < report.invalid < 50
 
 
@@ -141,7 +145,7 @@ def test_a_seed_gives_the_same_inputs():
     def inputs(seed):
         seen = []
 
-        def judge(values, calls):
+        def judge(values, *more):
             seen.append(values)
             return PASS
 
@@ -154,7 +158,7 @@ def test_a_seed_gives_the_same_inputs():
 
 
 def test_a_search_with_nothing_to_draw_ends_by_itself():
-    report = run(lambda values, calls: PASS, InputSpace(Program((), (), ())))
+    report = run(lambda values, *more: PASS, InputSpace(Program((), (), ())))
     assert 2 <= report.tried <= 3
 
 
@@ -236,7 +240,7 @@ def test_constants_of_generated_code():
 def test_an_error_that_grows_with_size_is_climbed():
     """A drift of rounding: nothing tells but the error ratio; one draw in some ten thousand is over it."""
 
-    def judge(values, calls):
+    def judge(values, *more):
         value = values[0]
         ratio = value.shape[0] / 3990 * value.data.seed / 990
         return replace(WRONG if ratio > 1 else PASS, error_ratio=ratio)
@@ -249,6 +253,51 @@ def test_an_error_that_grows_with_size_is_climbed():
 def test_exact_programs_are_not_climbed(monkeypatch):
     rounds = []
     monkeypatch.setattr(fuzz.hypothesis, "given", lambda strategy: rounds.append(strategy))
-    report = run(lambda values, calls: PASS, vector(Symbol("n", 0, 4000, 8)), most=1500)
+    report = run(lambda values, *more: PASS, vector(Symbol("n", 0, 4000, 8)), most=1500)
     assert report.tried == 1500
     assert rounds == []
+
+
+def test_a_program_with_state_is_called_with_one_another_and_the_one_again():
+    seen = []
+
+    def judge(*calls):
+        seen.append(calls)
+        return PASS
+
+    run(judge, stateful=True, most=450)
+    assert seen[0] == (EXAMPLES, EXAMPLES)
+    assert all(len(calls) == 3 and calls[0] == calls[2] for calls in seen[1:])
+    assert seen[1][0] == EXAMPLES
+    opening = seen[1:300]
+    assert all(later[0] == earlier[1] for earlier, later in zip(opening, opening[1:]))
+
+
+def test_the_calls_up_to_the_failing_one_are_the_finding():
+    def judge(*calls):
+        differ = len(calls) > 1 and calls[0] != calls[1]
+        return Verdict("fail", WRONG.failure, turn=2) if differ else PASS
+
+    found = run(judge, stateful=True).finding
+    assert len(found.earlier) == 1
+    assert found.earlier[0] != found.values
+
+
+def test_what_the_program_was_given_before_is_kept_with_a_finding():
+    judged = []
+
+    def judge(values):
+        judged.append(values)
+        return WRONG if len(judged) == 9 else PASS
+
+    report = search(
+        SPACE,
+        lambda *calls: judge(calls[-1]),
+        EXAMPLES,
+        seed=0,
+        stateful=False,
+        most=50,
+        give_up=lambda: False,
+        settle=lambda: False,
+    )
+    assert report.finding.before == (EXAMPLES, *judged[:8])

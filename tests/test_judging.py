@@ -8,6 +8,7 @@ import torch
 from minimizer.build import Store
 from minimizer.case import Case, Literal, Settings, Value
 from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.requests import TASKS
 from minimizer.program import Input, Node, Program, Ref, State, Sym, Symbol, TensorMeta, Torch
 from strategies.values import Fill
 
@@ -24,13 +25,13 @@ def bench(sandbox, tmp_path_factory):
     assert bench.errors == []
 
 
-def vector_case(*nodes, data=None, size=8, config=(), calls=1, dtype="float32", output=None, hint=8):
+def vector_case(*nodes, data=None, size=8, config=(), dtype="float32", output=None, hint=8):
     meta = TensorMeta(dtype, ("n",), (1,))
     program = Program(
         (Input("x", meta),), nodes, output or Ref(nodes[-1].name), symbols=(replace(N, hint=hint),)
     )
     value = Value(dtype, (size,), data or Fill("normal"))
-    return Case(program, (value,), Settings(config=config, calls=calls))
+    return Case(program, (value,), Settings(config=config))
 
 
 def relu(bug=None, **options):
@@ -91,19 +92,69 @@ def test_a_lost_error(bench):
     assert (failure.kind, failure.stage, failure.exception) == ("lost_error", "run", "RuntimeError")
 
 
+def counting(store, *nodes):
+    """`nodes` on an input ``x`` and a buffer ``count`` of one element, which starts at 1."""
+    one = TensorMeta("float32", (1,), (1,))
+    Store(store).put("count", torch.ones(1))
+    state = (State("count", "buffer", one, "count"),)
+    program = Program((Input("x", VECTOR),), nodes, Ref("y"), state, symbols=(N,))
+    return Case(program, (Value("float32", (8,), Fill("ones")),))
+
+
 def test_wrong_only_at_the_second_call(bench):
     one = TensorMeta("float32", (1,), (1,))
-    Store(bench.store).put("count", torch.ones(1))
     add = Node("c", "aten.add_.Tensor", (Ref("count"), 2), meta=one, mutates=(0,))
     mul = Node("y", "aten.mul.Tensor", (Ref("x"), Ref("count")), meta=VECTOR)
-    program = Program(
-        (Input("x", VECTOR),), (add, mul), Ref("y"), (State("count", "buffer", one, "count"),), symbols=(N,)
-    )
-    case = Case(program, (Value("float32", (8,), Fill("ones")),))
+    case = counting(bench.store, add, mul)
     assert bench.judge(case, "full").status == "pass"
-    failure = bench.judge(replace(case, settings=Settings(calls=2)), "full").failure
-    assert failure.kind == "wrong_value"
-    assert "on call 2" in failure.message
+    verdict = bench.judge(replace(case, earlier=(case.values,)), "full")
+    assert verdict.failure.kind == "wrong_value"
+    assert verdict.turn == 2
+    assert "on call 2" in verdict.failure.message
+
+
+def test_wrong_only_after_another_input(bench):
+    """What is left of the loudest input so far; the same input twice shows nothing."""
+    one, scalar = TensorMeta("float32", (1,), (1,)), TensorMeta("float32", (), ())
+    largest = Node("m", "aten.amax.default", (Ref("x"),), meta=scalar)
+    half = Node("h", "aten.mul.Tensor", (Ref("count"), 0.5), meta=one)
+    peak = Node("p", "aten.maximum.default", (Ref("h"), Ref("m")), meta=one)
+    copy = Node("c", "aten.copy_.default", (Ref("count"), Ref("p")), meta=one, mutates=(0,))
+    mul = Node("y", "aten.mul.Tensor", (Ref("x"), Ref("count")), meta=VECTOR)
+    case = counting(bench.store, largest, half, peak, copy, mul)
+    loud = (Value("float32", (8,), Fill("full", low=5.0)),)
+    verdicts = [
+        bench.judge(replace(case, earlier=before), "full") for before in ((), (case.values,), (loud,))
+    ]
+    assert [v.status for v in verdicts] == ["pass", "pass", "fail"]
+    assert verdicts[2].failure.kind == "wrong_value"
+
+
+def test_a_program_without_state_keeps_nothing_from_other_sizes(bench):
+    earlier = tuple((Value("float32", (size,), Fill("normal")),) for size in (5000, 2, 5000))
+    assert bench.judge(replace(relu(), earlier=earlier), "jit").status == "pass"
+
+
+def test_eager_is_observed_in_every_call_and_says_where_it_stops(bench, sandbox):
+    count = Node("c", "aten.add_.Tensor", (Ref("count"), 2), meta=VECTOR, mutates=(0,))
+    mul = Node("y", "aten.mul.Tensor", (Ref("x"), Ref("count")), meta=VECTOR)
+    case = counting(bench.store, count, mul)
+    ramp = (Value("float32", (8,), Fill("ramp")),)
+    worker = sandbox.worker()
+    seen = worker.call(TASKS + "observe", replace(case, earlier=(ramp,)), str(bench.store), "o_", timeout=60)
+    assert seen.problem == ""
+    store = Store(bench.store)
+    y = next(o for o in seen.seen if o.name == "y")
+    assert store.get(y.value.data.file).tolist() == [5.0] * 8
+    assert store.get(y.earlier[0].data.file).tolist() == [3.0 * k for k in range(8)]
+    x = next(o for o in seen.seen if o.name == "x")
+    assert x.value != x.earlier[0]
+    view = Node("z", "aten.view.default", (Ref("y"), [3, 3]), meta=VECTOR)
+    bad = replace(case, program=replace(case.program, nodes=(count, mul, view), output=Ref("z")))
+    seen = worker.call(TASKS + "observe", bad, str(bench.store), "p_", timeout=60)
+    worker.close()
+    assert seen.problem.startswith("RuntimeError: shape '[3, 3]' is invalid")
+    assert "y" in {o.name for o in seen.seen}
 
 
 def test_inputs_that_eager_refuses_prove_nothing(bench):

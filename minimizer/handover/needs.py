@@ -69,7 +69,12 @@ class Needs:
 
     @cached_property
     def calls(self) -> int:
-        return max(1, self.case.settings.calls)
+        return len(self.case.sequence)
+
+    @cached_property
+    def varied(self) -> bool:
+        """Whether the calls are given different inputs."""
+        return any(call != self.case.values for call in self.case.earlier)
 
     @cached_property
     def copies_inputs(self) -> bool:

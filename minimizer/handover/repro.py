@@ -60,6 +60,7 @@ def repro_source(
     repeat: int = 1,
     timeout: int = 60,
     tolerance: tuple[float, float] | None = None,
+    earlier_code: Sequence[Sequence[str]] = (),
 ) -> str:
     """The repro as the text of a Python file, formatted as ``ruff format`` leaves it.
 
@@ -68,7 +69,8 @@ def repro_source(
     `INPUTS_FILE` beside the script, a dict of tensors. `setup` are statements that must run first, `imports`
     whole import lines. `repeat` is the number of compiled calls in a child process or, for wrong values, the
     number of tries; `timeout` the seconds after which a hang counts as one; `tolerance` the relative and
-    absolute one where it is not `torch.testing.assert_close`'s own.
+    absolute one where it is not `torch.testing.assert_close`'s own. `earlier_code` is for each
+    call before the failing one what `value_code` is for that one.
     """
     script = _Script(
         case=case,
@@ -82,6 +84,7 @@ def repro_source(
         repeat=repeat,
         timeout=timeout,
         tolerance=tolerance,
+        earlier_code=tuple(map(tuple, earlier_code)),
     )
     return script.text()
 
@@ -97,6 +100,7 @@ class _Script(Needs):
     repeat: int
     timeout: int
     tolerance: tuple[float, float] | None
+    earlier_code: tuple[tuple[str, ...], ...]
 
     def nested(self, codes: Sequence[str]) -> tuple[str, str]:
         """Positional and keyword arguments as source text."""
@@ -132,7 +136,24 @@ class _Script(Needs):
             codes = self.nested([example_code(i.meta, sizes) for i in self.program.inputs])
             names = ("example_args", "example_kwargs") if self.has_kwargs else ("example",)
             lines += [f"{name} = {text}" for name, text in zip(names, codes, strict=False)]
+        if self.varied:
+            calls = map(self.nested, self.earlier_code)
+            lines.append(f"calls = [{', '.join([*(self.given(*call) for call in calls), self.given()])}]")
         return lines
+
+    def given(self, args: str = "args", kwargs: str = "kwargs") -> str:
+        """What one call is given, as one expression or the names of a loop."""
+        return f"({args}, {kwargs})" if self.has_kwargs else "inputs" if args == "args" else args
+
+    @property
+    def every_call(self) -> str:
+        """The head of a loop over the calls."""
+        return f"for {self.given().strip('()')} in calls:" if self.varied else self.times(self.calls)
+
+    @staticmethod
+    def times(count: int) -> str:
+        """The head of a loop that only repeats."""
+        return f"for _ in range({count}):"
 
     @property
     def names_are_free(self) -> bool:
@@ -173,17 +194,24 @@ class _Script(Needs):
         return [*lines, INDENT + "return False", "return True"]
 
     def repeated(self, call: str) -> list[str]:
+        if self.varied:
+            looped = [self.every_call, INDENT + call]
+            again = [INDENT + line for line in looped]
+            return looped if self.repeat == 1 else [self.times(self.repeat), *again]
         times = max(self.repeat, self.calls)
-        return [call] if times == 1 else [f"for _ in range({times}):", INDENT + call]
+        return [call] if times == 1 else [self.times(times), INDENT + call]
 
     def lost_body(self) -> list[str]:
+        called = [f"print({self.call('function')})"]
+        if self.calls > 1:
+            called = [self.every_call, INDENT + called[0]]
         return [
             *self.prepare(),
             *compile_statements(self),
             "raised = []",
             f"for function in ({self.eager_model()}, compiled):",
             f"{INDENT}try:",
-            f"{INDENT * 2}print({self.call('function')})",
+            *(INDENT * 2 + line for line in called),
             f"{INDENT * 2}raised.append(False)",
             f"{INDENT}except Exception as error:  # noqa: BLE001",
             f"{INDENT * 2}print(repr(error)[:300])",
@@ -215,10 +243,12 @@ class _Script(Needs):
         else:
             block.append(joined)
         if self.repeat > 1:
+            if self.varied:
+                block = [self.every_call, *(INDENT + line for line in block)]
             same = [f"{INDENT}{line}" for line in (*block, *self.compare(final=False))]
-            return [*lines, f"for _ in range({self.repeat}):", *same, "return True"]
+            return [*lines, self.times(self.repeat), *same, "return True"]
         if self.calls > 1:
-            block = [f"for _ in range({self.calls}):", *(INDENT + line for line in block)]
+            block = [self.every_call, *(INDENT + line for line in block)]
         return [*lines, *block, *self.compare(final=True)]
 
     def compare(self, *, final: bool) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from minimizer.case import Settings
+from minimizer.case import Case
 from minimizer.handover.needs import DEATHS, ERRORS, LOST
 from minimizer.oracle.verdict import Failure
 from minimizer.source import literal
@@ -39,7 +39,7 @@ def given(name, other, default):
 
 
 def failing_inputs():
-    """The model's arguments: those to export it with, and those on which it fails."""
+    """The model's arguments: those to export it with, and those of every call up to the failing one."""
     example = {inputs}
     args = example if isinstance(example, (tuple, list)) else (example,)
     kwargs = given("get_example_kwargs", "example_kwargs", {{}})
@@ -52,7 +52,7 @@ def failing_inputs():
         changed = {{at: saved.get(f"{{prefix}}{{k}}", flat[at]) for k, at in enumerate(places)}}
         return pytree.tree_unflatten([changed.get(k, x) for k, x in enumerate(flat)], spec)
 
-    return with_tensors("example "), with_tensors("")
+    return with_tensors("example "), [with_tensors(f"call {{k}} ") for k in range({calls})]
 
 
 def compile_model(model, example):
@@ -70,7 +70,7 @@ def compile_model(model, example):
 def check() -> bool:
     torch.manual_seed(0)
     model = {model}{cast}
-    example, failing = failing_inputs()
+    example, calls = failing_inputs()
 {body}
 '''
 
@@ -121,11 +121,11 @@ if __name__ == "__main__":
 """
 
 _COMPARE = """    compiled, eager = compile_model(model, example), copy.deepcopy(model)
-    for _ in range({calls}):
-        mine, theirs = copy.deepcopy(failing), copy.deepcopy(failing)
+    for inputs in calls:
+        mine, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)
         expected = (eager(*mine[0], **mine[1]), mine)
         actual = (compiled(*theirs[0], **theirs[1]), theirs)
-    print(f"eager    {{expected[0]}}\\ncompiled {{actual[0]}}")
+    print(f"eager    {expected[0]}\\ncompiled {actual[0]}")
     pairs = [pytree.tree_leaves(side) for side in (actual, expected)]
     try:
         torch.testing.assert_close(*pairs, equal_nan=True)
@@ -134,10 +134,15 @@ _COMPARE = """    compiled, eager = compile_model(model, example), copy.deepcopy
         return False
     return True
 """
-_ERROR = """    mine, theirs = copy.deepcopy(failing), copy.deepcopy(failing)
-    print("eager   ", copy.deepcopy(model)(*mine[0], **mine[1]))
+_ERROR = """    eager = copy.deepcopy(model)
+    for inputs in calls:
+        mine = copy.deepcopy(inputs)
+        print("eager   ", eager(*mine[0], **mine[1]))
     try:
-        compile_model(model, example)(*theirs[0], **theirs[1])
+        compiled = compile_model(model, example)
+        for inputs in calls:
+            theirs = copy.deepcopy(inputs)
+            compiled(*theirs[0], **theirs[1])
     except Exception as error:  # noqa: BLE001
         print("compiled", repr(error)[:300])
         return False
@@ -145,9 +150,10 @@ _ERROR = """    mine, theirs = copy.deepcopy(failing), copy.deepcopy(failing)
 """
 _LOST = """    raised = []
     for function in (copy.deepcopy(model), compile_model(model, example)):
-        mine = copy.deepcopy(failing)
         try:
-            print(function(*mine[0], **mine[1]))
+            for inputs in calls:
+                mine = copy.deepcopy(inputs)
+                print(function(*mine[0], **mine[1]))
             raised.append(False)
         except Exception as error:  # noqa: BLE001
             print(repr(error)[:300])
@@ -155,8 +161,8 @@ _LOST = """    raised = []
     return raised != [True, False]  # eager raises, compiled does not
 """
 _DEATH = """    compiled = compile_model(model, example)
-    for _ in range({calls}):
-        mine = copy.deepcopy(failing)
+    for inputs in calls:
+        mine = copy.deepcopy(inputs)
         compiled(*mine[0], **mine[1])
     return True
 """
@@ -165,7 +171,7 @@ _MODULES = ("copy", "os", "signal", "subprocess", "sys")
 
 def whole_source(
     failure: Failure,
-    settings: Settings,
+    case: Case,
     title: str,
     versions: Mapping[str, str],
     names: Any,
@@ -197,12 +203,12 @@ def whole_source(
     if names.inputs:
         inputs = f"({inputs}() if callable({inputs}) else {inputs})"
     version = versions.get("torch", "")
-    config = "{" + ", ".join(f"{literal(key)}: {literal(value)}" for key, value in settings.config) + "}"
+    config = "{" + ", ".join(f"{literal(key)}: {literal(value)}" for key, value in case.settings.config) + "}"
     hang = failure.kind == "hang"
     tail = _DIRECT
     if hang or failure.kind in DEATHS:
         tail = _CHILD.format(timeout=timeout, test="== 0" if hang else ">= 0", hang_ok=not hang)
-    body = body.format(calls=max(1, settings.calls)).rstrip("\n")
+    body = body.rstrip("\n")
     used = [name for name in _MODULES if f"{name}." in _HEAD + body + tail]
     head = _HEAD.format(
         title=title + (f" (torch {version})" if version else ""),
@@ -212,7 +218,8 @@ def whole_source(
         inputs=inputs,
         model=model,
         body=body,
-        backend=settings.path,
+        backend=case.settings.path,
         cast="".join(_CAST.format(old=old, new=new) for old, new in variant.dtypes),
+        calls=len(case.sequence),
     )
     return head + tail

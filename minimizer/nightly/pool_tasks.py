@@ -15,7 +15,8 @@ from minimizer.build import Store, make_tensor
 from minimizer.case import Case, Value
 from minimizer.nightly.joining import Pool
 from minimizer.oracle import stages
-from minimizer.oracle.session import RNG_SEED, Session, clone_inputs
+from minimizer.oracle.outcome import clone_inputs
+from minimizer.oracle.session import RNG_SEED, Session
 from minimizer.oracle.subjects import ProgramSubject
 from minimizer.oracle.tasks import warm_threads
 from minimizer.oracle.verdict import Failure, Verdict

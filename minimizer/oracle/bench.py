@@ -132,8 +132,9 @@ class TargetBench:
             if self.info is None:
                 self.open()
             else:
-                stateful = self.info.calls > 1
-                self._fresh().call(TASKS + "reopen_target", self.request, stateful, timeout=self.open_timeout)
+                self._fresh().call(
+                    TASKS + "reopen_target", self.request, self.info.stateful, timeout=self.open_timeout
+                )
         assert self._worker is not None
         if load and not self._loaded:
             failure = self._worker.call(TASKS + "load_target", str(self.package), timeout=self.open_timeout)
@@ -151,20 +152,21 @@ class TargetBench:
         )
         return text
 
-    def judge(self, values: Sequence[Value], calls: int = 1, *, plainly: bool = False) -> Verdict:
-        """Judge one set of inputs, dead and silent workers included.
+    def judge(self, *calls: Sequence[Value], plainly: bool = False, manner: str = "") -> Verdict:
+        """Judge inputs, given call after call, dead and silent workers included.
 
         `plainly` as in `Session.judge`: for inputs that have been found to fail within the contract.
         """
+        values = calls[-1]
         try:
             worker = self._ready()
             started = time.monotonic()
             verdict: Verdict = worker.call(
                 TASKS + "judge_inputs",
-                tuple(values),
+                tuple(map(tuple, calls)),
                 self.request.store,
-                calls,
                 plainly,
+                manner,
                 timeout=self.timeout,
                 stage_timeout={"run": self.run_timeout},
             )
@@ -245,6 +247,13 @@ class _Warm:
 
     key: str
     worker: Worker
+    package: Path
+    """A program with state is loaded from it again."""
+
+
+def _end(warm: _Warm) -> None:
+    warm.worker.close()
+    warm.package.unlink(missing_ok=True)
 
 
 def _program_key(case: Case, level: str) -> str:
@@ -310,7 +319,7 @@ class CaseBench:
         """Note verdicts and keep the first process."""
         for _, warm in answers[1:]:
             if warm is not None:
-                warm.worker.close()
+                _end(warm)
         self._warm = answers[0][1]
         for (verdicts, _), cases in zip(answers, groups, strict=True):
             self.judged += len(cases)
@@ -325,23 +334,29 @@ class CaseBench:
         for case in cases:
             key = _program_key(case, level)
             if warm is not None and (fresh or warm.key != key or not warm.worker.alive):
-                warm.worker.close()
+                _end(warm)
                 warm = None
             if warm is not None:
-                verdicts.append(self._ask(warm.worker, "judge_again", case.values, case.settings.calls))
+                asked = self._ask(warm.worker, "judge_again", case.sequence, case.settings.manner)
+                verdicts.append(asked)
                 continue
             worker = self._sandbox.worker(case.settings.environment, own_cache=fresh)
             package = self._sandbox.scratch / f"candidate-{next(self._packages)}.pt2"
             verdict = self._ask(worker, "judge_case", case, str(self.store), str(package), level)
-            package.unlink(missing_ok=True)
             with self._lock:
                 self.compiles += level != "lower"
             verdicts.append(verdict)
-            if worker.alive and level in ("jit", "full") and verdict.status in ("pass", "fail") and not fresh:
-                warm = _Warm(key, worker)
+            # What was compiled just in time cannot be given its first state again.
+            levels = ("full",) if case.program.may_keep_state else ("jit", "full")
+            made = _Warm(key, worker, package)
+            if worker.alive and level in levels and verdict.status in ("pass", "fail") and not fresh:
+                warm = made
             else:
-                worker.close()
-        return verdicts, warm if warm is not None and warm.worker.alive else None
+                _end(made)
+        if warm is not None and not warm.worker.alive:
+            _end(warm)
+            warm = None
+        return verdicts, warm
 
     def _ask(self, worker: Worker, task: str, *args: object) -> Verdict:
         with self._lock:
@@ -362,5 +377,5 @@ class CaseBench:
     def close(self) -> None:
         """End the process that is kept."""
         if self._warm is not None:
-            self._warm.worker.close()
+            _end(self._warm)
             self._warm = None

@@ -9,24 +9,28 @@ inside. Inputs are exact: operations that are exact on them, `floor_divide` or a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from minimizer.oracle.compare import Mismatch, allowed, error, plain, value_mismatch, wide
+from minimizer.oracle.compare import REAL_OF, Mismatch, allowed, error, plain, value_mismatch, wide
 from minimizer.oracle.freedoms import (
     COMPOSITE,
+    CONTRACTIONS,
     COORDINATES,
     DIGITS,
     EXACT,
     HUGE,
+    LANES,
     LARGEST_QUOTIENT,
     PRODUCTS,
     RANDOM,
     REMAINDERS,
     ROUNDED_ONCE,
+    SUMS,
     TIES,
     UNINITIALISED,
     WELL_DEFINED,
@@ -49,6 +53,11 @@ sample of it grows like the square root of the number of operations."""
 ULPS = 2.0
 """Noise per operation, in units of the last place of the operation's dtype."""
 
+HALF_ULPS = 0.5
+"""The same for types of half precision and less: they are computed in single precision and rounded once."""
+
+HALF = (torch.float16, torch.bfloat16)
+
 _WIDER = {
     torch.float32: torch.float64,
     torch.float16: torch.float64,
@@ -64,8 +73,7 @@ def _name(target: Any) -> str:
 
 
 def epsilon(dtype: torch.dtype) -> float:
-    real = {torch.complex64: torch.float32, torch.complex128: torch.float64, torch.complex32: torch.float16}
-    return torch.finfo(real.get(dtype, dtype)).eps
+    return torch.finfo(REAL_OF.get(dtype, dtype)).eps
 
 
 class Free(torch.fx.Interpreter):
@@ -165,6 +173,8 @@ class Free(torch.fx.Interpreter):
             out = self._moved(out, args[0])
         elif noisy and not exact:
             out = self._shake_outputs(out, node, mutates)
+            if isinstance(out, torch.Tensor) and not mutates:
+                out = self._summed_otherwise(name, args, out)
         return self._overflowing(name, args, out) if strained else out
 
     def _moved(self, out: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
@@ -176,6 +186,22 @@ class Free(torch.fx.Interpreter):
         step = 4 * ULPS * epsilon(value.dtype) * longest * float(source.max() - source.min())
         draw = torch.rand(out.shape, generator=self.random, dtype=torch.float64) * 2 - 1
         return (out + draw * step).to(out.dtype)
+
+    def _summed_otherwise(self, name: str, args: Any, out: torch.Tensor) -> torch.Tensor:
+        """The result as if its terms had been added one after the other, in `LANES` partial sums.
+
+        The error of a sum grows like the square root of its length, in units of the partial sums: about the
+        sum itself where terms have one sign, their length (Euclid's) where they cancel. Half precision is
+        summed in single precision. See Higham and Mary, SIAM J. Sci. Comput. 41 (2019) A2815.
+        """
+        dtype = self.node.meta["val"].dtype
+        depth, length = _terms(name, args, out)
+        if depth <= LANES or not dtype.is_floating_point or not out.is_floating_point():
+            return out
+        step = 0.5 * min(epsilon(dtype), epsilon(torch.float32)) * (depth / LANES) ** 0.5
+        draw = torch.rand(out.shape, generator=self.random, dtype=torch.float64) * 2 - 1
+        size = torch.nan_to_num(out.to(torch.float64).abs(), nan=0.0, posinf=0.0).clamp(min=length)
+        return (out + draw * size * (step / SPREAD_FACTOR)).to(out.dtype)
 
     def _may_overflow(self, name: str, args: Any, exact: bool) -> bool:
         """Whether what the operation does on its way, in one order or another, may overflow or cancel out."""
@@ -210,7 +236,7 @@ class Free(torch.fx.Interpreter):
         leaves, spec = pytree.tree_flatten(out)
         for k, (leaf, meta) in enumerate(zip(leaves, metas)):
             if isinstance(leaf, torch.Tensor) and isinstance(meta, torch.Tensor):
-                shaken = self._shake(leaf, meta.dtype, ULPS)
+                shaken = self._shake(leaf, meta.dtype, HALF_ULPS if meta.dtype in HALF else ULPS)
                 if shaken is not leaf:
                     leaves[k] = leaf.copy_(shaken) if mutates else shaken
         return pytree.tree_unflatten(leaves, spec)
@@ -271,6 +297,25 @@ class Free(torch.fx.Interpreter):
         return pytree.tree_unflatten(leaves, spec)
 
 
+def _terms(name: str, args: Any, out: torch.Tensor) -> tuple[float, float]:
+    """How many terms each element of a result adds up, and their Euclidean length for ordinary operands."""
+
+    def size(value: torch.Tensor) -> float:
+        found = float(value.to(torch.float64).square().mean().sqrt()) if value.numel() else 0.0
+        return found if math.isfinite(found) else 0.0
+
+    if name in SUMS and isinstance(args[0], torch.Tensor):
+        terms = args[0].numel() / max(out.numel(), 1)
+        terms = max(args[0].shape, default=1) if name == "cumsum" else terms
+        scale = 1 / max(terms, 1) if "mean" in name else 1.0
+        return terms, size(args[0]) * terms**0.5 * scale
+    if name in CONTRACTIONS:
+        a, b = (args[k] for k in CONTRACTIONS[name])
+        terms = b.numel() / max(b.shape[0], 1) if "conv" in name else a.shape[-1]
+        return terms, size(a) * size(b) * terms**0.5
+    return 0, 0.0
+
+
 Run = Callable[[int, float, bool], Sequence[Any]]
 """(seed, noise, promote) -> flat outputs of one free execution, mutated inputs included."""
 
@@ -327,7 +372,9 @@ class Envelope:
         baseline = _rounded(plain(base), expected.dtype)
         limit = allowed(baseline, expected.dtype)
         compiled, eager = ((error(side, baseline) / limit).max() for side in (actual, expected))
-        return bool(compiled <= NO_WORSE * eager.clamp(min=1.0)) and bool(torch.isfinite(compiled))
+        # Tolerances of half precision are one or two units in the last place: four times that is no rounding.
+        least = 0.5 if expected.dtype in HALF else 1.0
+        return bool(compiled <= NO_WORSE * eager.clamp(min=least)) and bool(torch.isfinite(compiled))
 
     def _more(self) -> Sequence[Sequence[Any]]:
         """Further noisy runs, for choices of which eight runs may miss one."""

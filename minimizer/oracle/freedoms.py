@@ -91,3 +91,14 @@ computed exactly has: both are in use."""
 COORDINATES = ("upsample", "interpolate", "grid_sample", "affine_grid")
 """Names of operators that compute positions on the way: a position is rounded in proportion to its size, and
 moves the result in proportion to the difference of neighbouring elements."""
+
+SUMS = frozenset("sum mean nansum nanmean cumsum".split())
+CONTRACTIONS = {
+    **dict.fromkeys("mm bmm matmul mv dot linear".split(), (0, 1)),
+    **dict.fromkeys("addmm addmv baddbmm addbmm".split(), (1, 2)),
+    **dict.fromkeys("conv1d conv2d conv3d convolution _convolution".split(), (0, 1)),
+}
+"""Operators that add products up, and the positions of the factors among their arguments."""
+
+LANES = 16
+"""Partial sums that every implementation keeps at least: what a vector register holds."""

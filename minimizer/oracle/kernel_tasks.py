@@ -42,11 +42,11 @@ from minimizer.tracing import Untranslatable, program_from_graph
 
 @dataclass(frozen=True)
 class _Open:
-    """A case compiled just in time, what was seen of the compilation, and its inputs."""
+    """A case compiled just in time, what was seen of the compilation, and the inputs of its calls."""
 
     session: Session
     seen: Lowering
-    flat: list[Any]
+    calls: list[list[Any]]
     call: Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -60,13 +60,13 @@ def _open(case: Case, store: str) -> _Open:
         warm_threads()
         register_operators(case.settings.modules)
         session = Session(ProgramSubject(case.program, Store(store)), dict(case.settings.config))
-        flat = [make_tensor(value, Store(store)) for value in case.values]
-        if case.settings.calls > 1:
-            session.notice_state(flat)
+        calls = [[make_tensor(value, Store(store)) for value in values] for values in case.sequence]
+        if case.program.may_keep_state:
+            session.notice_state(calls[0])
         with watching() as seen:
             compiled = session.compile("jit", "")
         assert compiled.call is not None
-        _opened = _Open(session, seen, flat, compiled.call)
+        _opened = _Open(session, seen, calls, compiled.call)
     return _opened
 
 
@@ -81,7 +81,7 @@ def record(case: Case, store: str) -> Recording | str:
         return problem.failure.message
     recorder = Recorder(at.seen, Store(store))
     at.session.use(lambda given: recorder.run(lambda: at.call(given)))
-    verdict = at.session.judge(at.flat, case.settings.calls)
+    verdict = at.session.judge(*at.calls)
     shown = verdict.failure.message if verdict.failure else ""
     recorder.say(json.dumps({"shown": shown[:2000]}))
     return read_recording((Store(store).folder / LOG).read_text().splitlines())
@@ -90,9 +90,9 @@ def record(case: Case, store: str) -> Recording | str:
 def examine(case: Case, store: str, recording: Recording) -> Examination:
     """Judge every recorded call by the part of the graph that it was made from, and the graphs themselves."""
     at = _open(case, store)
-    sources = Sources(at.seen, at.flat)
+    sources = Sources(at.seen, at.calls[-1])
     findings = tuple(_examined(sources, step, Store(store)) for step in recording.steps)
-    graphs = tuple(_graphs(at, case.settings.calls))
+    graphs = tuple(_graphs(at))
     generated = aoti_kernels(_aoti_code(case, store))
     differing = tuple(
         name
@@ -151,12 +151,12 @@ class _Eager(torch.fx.Interpreter):
         return self.state[target]
 
 
-def _graphs(at: _Open, calls: int) -> Sequence[tuple[str, str]]:
+def _graphs(at: _Open) -> Sequence[tuple[str, str]]:
     """What the graph answers in eager at each stage of the compilation; empty where it is right."""
     answers = []
     for name, gm in _stages(at.seen).items():
         at.session.use(_in_eager(gm, at.seen.state))
-        verdict = at.session.judge(at.flat, calls, plainly=True)
+        verdict = at.session.judge(*at.calls, plainly=True)
         said = verdict.failure.message if verdict.failure else ""
         answers.append((name, said if verdict.status != "invalid" else f"not judged: {verdict.reason}"))
     return answers
@@ -198,7 +198,7 @@ def isolate(case: Case, store: str, recording: Recording, index: int) -> KernelC
     names: dict[str, str] = {}
     for arg, parameter in zip(step.args, source.parameters, strict=True):
         names.setdefault(arg.name, parameter)
-    sources = Sources(at.seen, at.flat)
+    sources = Sources(at.seen, at.calls[-1])
     try:
         part = slice_of(sources, step, Store(store))
         reference = _reference(part, names, Store(store), f"kernel{index}_")

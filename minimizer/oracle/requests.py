@@ -41,8 +41,8 @@ class TargetInfo:
     """What opening a target tells.
 
     `program` is the translated graph; when that is impossible, `untranslatable` says why and the program
-    has inputs and symbols but no calls. `examples` are the example tensors, `calls` how often a call must be
-    repeated to see the state change, `files` the target's own Python files, `versions` what it ran with,
+    has inputs and symbols but no calls. `examples` are the example tensors, `stateful` tells whether a call
+    may change what the next one gives, `files` the target's own Python files, `versions` what it ran with,
     `remark` what the person should know of it.
     """
 
@@ -50,7 +50,7 @@ class TargetInfo:
     untranslatable: str
     examples: tuple[Value, ...]
     config: tuple[tuple[str, Any], ...]
-    calls: int
+    stateful: bool
     files: tuple[str, ...]
     devices: tuple[str, ...]
     versions: tuple[tuple[str, str], ...]
@@ -59,10 +59,19 @@ class TargetInfo:
 
 @dataclass(frozen=True)
 class Observation:
-    """What eager computed for one named value."""
+    """What eager computed for one named value: in the last call, and in the calls before it."""
 
     name: str
     value: Value
+    earlier: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Observations:
+    """All that eager computed, and what it raised before the end; empty when it got there."""
+
+    seen: tuple[Observation, ...]
+    problem: str = ""
 
 
 @dataclass(frozen=True)

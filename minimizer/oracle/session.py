@@ -7,21 +7,29 @@ the compiled program answers otherwise, and no legal execution would (`envelope`
 
 from __future__ import annotations
 
-import copy
-import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
 from torch.utils import _pytree as pytree
 
-from minimizer.build import clone_exact
+from minimizer.case import MANNERS
 from minimizer.oracle import stages
-from minimizer.oracle.compare import TOLERANCES, Mismatch, compare
+from minimizer.oracle.aliasing import Shared, sharing
+from minimizer.oracle.compare import Mismatch, compare
 from minimizer.oracle.envelope import Envelope, Free
-from minimizer.oracle.freedoms import HUGE
+from minimizer.oracle.outcome import (
+    Outcome,
+    clone_inputs,
+    has_special_values,
+    runtime_failure,
+    same_bits,
+    state_of,
+    tensors_of,
+)
 from minimizer.oracle.torch_compile import compile_lazily
 from minimizer.oracle.verdict import SEVERITY, Failure, Verdict
 from minimizer.sandbox.worker import note, printed, printed_since
@@ -31,6 +39,14 @@ PLAIN = 1000.0
 
 RNG_SEED = 0
 """Every layer draws from the same stream."""
+
+AGAIN = 10
+"""Calls in the manners that call more often than asked."""
+
+Flat = Sequence[Any]
+"""The flat inputs or outputs of one call."""
+
+Call = Callable[[Flat], Flat]
 
 
 class Subject(Protocol):
@@ -44,25 +60,6 @@ class Subject(Protocol):
 
     def export(self) -> torch.export.ExportedProgram:
         """Export a fresh module on the example inputs."""
-
-
-@dataclass
-class Outcome:
-    """What one layer did: flat outputs followed by the tensor inputs as it left them, or an exception."""
-
-    values: list[Any]
-    outputs: int = 0
-    problem: Exception | None = None
-    printed: str = ""
-
-
-def clone_inputs(flat: Sequence[Any]) -> list[Any]:
-    """Copies with the same strides; one tensor given twice stays one tensor."""
-    copies: dict[int, torch.Tensor] = {}
-    return [
-        copies.setdefault(id(v), clone_exact(v)) if isinstance(v, torch.Tensor) else copy.deepcopy(v)
-        for v in flat
-    ]
 
 
 def _reseed() -> None:
@@ -80,10 +77,6 @@ def _is_dynamic(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape)
 
 
-def _tensors(flat: Sequence[Any]) -> list[torch.Tensor]:
-    return [value for value in flat if isinstance(value, torch.Tensor)]
-
-
 class Session:
     """A subject, its compiled form, and verdicts on inputs."""
 
@@ -92,8 +85,8 @@ class Session:
         self.config = config
         self.path = path
         self._ep: torch.export.ExportedProgram | None = None
-        self._call: Callable[[Sequence[Any]], Sequence[Any]] | None = None
-        self._load: Callable[[], Callable[[Sequence[Any]], Sequence[Any]]] | None = None
+        self._call: Call | None = None
+        self._load: Callable[[], Call] | None = None
         self._model: torch.nn.Module | None = None
         self._graph: torch.nn.Module | None = None
         self._guards: Callable[..., Any] | None = None
@@ -131,7 +124,7 @@ class Session:
     def load(self, package: str) -> None:
         """Load a compiled package. Raises stages.StageError."""
 
-        def fresh() -> Callable[[Sequence[Any]], Sequence[Any]]:
+        def fresh() -> Call:
             if self.path == "inductor":
                 given = self.ep.graph.find_nodes(op="placeholder")
                 dynamic = any(_is_dynamic(node.meta.get("val")) for node in given)
@@ -148,7 +141,7 @@ class Session:
         self._load = fresh
         self._call = fresh()
 
-    def adopt(self, call: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    def adopt(self, call: Call) -> None:
         """Judge with a compiled call from elsewhere: this program as a part of a larger one."""
         self._call = call
         self._load = None
@@ -156,29 +149,39 @@ class Session:
     def notice_state(self, flat: Sequence[Any]) -> bool:
         """Learn whether a call changes the module's own state; such a subject starts afresh each time."""
         model = self.subject.module()
-        before = {name: tensor.clone() for name, tensor in _state(model).items()}
+        before = {name: tensor.clone() for name, tensor in state_of(model).items()}
         self._eager(model, flat)
-        after = _state(model)
-        self.stateful = any(not _same_bits(before[name], after[name]) for name in before if name in after)
+        after = state_of(model)
+        self.stateful = any(not same_bits(before[name], after[name]) for name in before if name in after)
         return self.stateful
 
-    def _eager(self, model: torch.nn.Module, flat: Sequence[Any]) -> Outcome:
+    def _eager(self, model: torch.nn.Module, flat: Flat, before: Outcome | None = None) -> Outcome:
         args, kwargs = self.subject.nest(flat)
         _reseed()
         try:
             with torch.no_grad():
                 out = model(*args, **kwargs)
         except Exception as problem:  # noqa: BLE001 (an eager error is an outcome)
-            return Outcome([], 0, problem)
+            return Outcome([], problem=problem)
         values = pytree.tree_leaves(out, is_leaf=lambda leaf: leaf is None)
-        return Outcome([*values, *_tensors(flat)], len(values))
+        return self._outcome(values, flat, before)
 
-    def eager_problem(self, flat: Sequence[Any]) -> str:
-        """What eager says against these inputs; empty when it runs."""
-        problem = self._eager(self.subject.module(), clone_inputs(flat)).problem
-        return f"{type(problem).__name__}: {problem}" if problem else ""
+    @staticmethod
+    def _outcome(values: list[Any], flat: Flat, before: Outcome | None) -> Outcome:
+        given = tensors_of(flat)
+        kept = [] if before is None else before.values[: before.outputs]
+        return Outcome([*values, *given], len(values), sharing(values, given, kept))
 
-    def _compiled(self, call: Callable[[Sequence[Any]], Sequence[Any]], flat: Sequence[Any]) -> Outcome:
+    def eager_problem(self, *calls: Sequence[Any]) -> str:
+        """What eager says against these inputs, given call after call; empty when it runs."""
+        model = self.subject.module()
+        for flat in calls:
+            problem = self._eager(model, clone_inputs(flat)).problem
+            if problem is not None:
+                return f"{type(problem).__name__}: {problem}"
+        return ""
+
+    def _compiled(self, call: Call, flat: Flat, before: Outcome | None = None) -> Outcome:
         note("run")
         _reseed()
         mark = printed()
@@ -186,10 +189,10 @@ class Session:
             with torch.no_grad():
                 values = list(call(flat))
         except Exception as problem:  # noqa: BLE001 (an error of the compiled program is an outcome)
-            return Outcome([], 0, problem, printed_since(mark))
+            return Outcome([], problem=problem, printed=printed_since(mark))
         finally:
             note("compare")
-        return Outcome([*values, *_tensors(flat)], len(values))
+        return self._outcome(values, flat, before)
 
     def guards_reject(self, flat: Sequence[Any]) -> str:
         """Why the exported program's own guards refuse these inputs; empty when they accept."""
@@ -203,40 +206,126 @@ class Session:
             return f"{type(problem).__name__}: {problem}"
         return ""
 
-    def judge(self, flat: Sequence[Any], calls: int = 1, *, plainly: bool = False) -> Verdict:
-        """Judge one set of flat inputs, called `calls` times.
+    def judge(self, *calls: Flat, plainly: bool = False, manner: str = "") -> Verdict:
+        """Judge flat inputs, given to one loaded program call after call; the first bad answer counts.
 
         Inputs that eager itself refuses are given to the compiled program too: it must raise. A dead process
         is the caller's to judge. `plainly` leaves out the guards, and the envelope for errors of more than
-        `PLAIN` times the tolerance: for inputs like those that have been through both.
+        `PLAIN` times the tolerance: for inputs like those that have been through both. With a `manner`
+        (`case.MANNERS`) what passes is called once more in that way.
         """
         if self._call is None:
             raise RuntimeError("nothing is compiled")
+        verdict = self._in_turn(self._fresh_call(), calls, plainly)
+        if not manner or verdict.status != "pass":
+            return verdict
+        if manner == "again":
+            return self._again(calls, plainly)
+        if manner == "reload":
+            if self._load is None:
+                return verdict
+            return _in_manner(self._in_turn(self._load(), calls, plainly), manner)
+        return _in_manner(self._threaded(calls, plainly, 1 if manner == "thread" else 2), manner)
+
+    def _fresh_call(self) -> Call:
+        """The compiled program; loaded afresh where it has state."""
+        assert self._call is not None
+        return self._load() if self.stateful and self._load is not None else self._call
+
+    def _fresh_model(self) -> torch.nn.Module:
+        """The module; a fresh one where it has state."""
         if self.stateful or self._model is None:
             self._model = self.subject.module()
-        model, call = self._model, self._call
-        if self.stateful and self._load is not None:
-            call = self._load()
-        ratio = 0.0
-        for turn in range(1, calls + 1):
-            given = clone_inputs(flat)
-            eager = self._eager(model, given)
+        return self._model
+
+    def _in_turn(self, call: Call, calls: Sequence[Flat], plainly: bool) -> Verdict:
+        model, ratio = self._fresh_model(), 0.0
+        eager, compiled = Outcome([]), Outcome([])
+        for turn in range(1, len(calls) + 1):
+            eager = self._eager(model, clone_inputs(calls[turn - 1]), eager)
             if eager.problem is not None:
-                return self._after_eager_error(call, flat, eager.problem)
-            taken = clone_inputs(flat)
-            compiled = self._compiled(call, taken)
-            if compiled.problem is not None:
-                rejected = "" if plainly else self.guards_reject(flat)
-                if rejected:
-                    return Verdict("invalid", reason=f"out of contract: {rejected}")
-                return Verdict("fail", _runtime_failure(compiled))
-            mismatches, worst = compare(compiled.values, eager.values)
-            ratio = max(ratio, worst)
+                return replace(self._after_eager_error(call, calls[turn - 1], eager.problem), turn=turn)
+            compiled = self._compiled(call, clone_inputs(calls[turn - 1]), compiled)
+            verdict = self._compared(calls[:turn], eager, compiled, plainly)
+            ratio = max(ratio, verdict.error_ratio)
+            if verdict.status != "pass":
+                return replace(verdict, turn=turn)
+        return Verdict("pass", error_ratio=ratio)
+
+    def _again(self, calls: Sequence[Flat], plainly: bool) -> Verdict:
+        """Call a program more often with the last inputs. Wrong now and then: nondeterministic."""
+        call, model = self._fresh_call(), self._fresh_model()
+        given = [*calls, *[calls[-1]] * AGAIN]
+        verdicts = []
+        for turn in range(1, len(given) + 1):
+            eager = self._eager(model, clone_inputs(given[turn - 1]))
+            compiled = self._compiled(call, clone_inputs(given[turn - 1]))
+            verdicts.append(self._compared(given[:turn], eager, compiled, plainly))
+        bad = [turn for turn, verdict in enumerate(verdicts, 1) if verdict.failed]
+        if not bad:
+            return Verdict("pass")
+        verdict = verdicts[bad[0] - 1]
+        if self.stateful or len(bad) > len(given) - bad[0]:
+            return replace(verdict, turn=bad[0])  # right up to some call and wrong from there on
+        assert verdict.failure is not None
+        message = f"{len(bad)} of {len(given)} calls with the same inputs: {verdict.failure.message}"
+        return replace(verdict, failure=replace(verdict.failure, kind="nondeterministic", message=message))
+
+    def _threaded(self, calls: Sequence[Flat], plainly: bool, threads: int) -> Verdict:
+        """Call from other threads, with the inputs of all calls in turn; for programs without state."""
+        model, call = self._fresh_model(), self._fresh_call()
+        given = [calls[k % len(calls)] for k in range(AGAIN)]
+        with ThreadPoolExecutor(threads) as pool:
+            answers = list(pool.map(lambda flat: self._compiled(call, clone_inputs(flat)), given))
+        for flat, compiled in zip(given, answers):
+            verdict = self._compared([flat], self._eager(model, clone_inputs(flat)), compiled, plainly)
+            if verdict.status != "pass":
+                return verdict
+        return Verdict("pass")
+
+    def _compared(self, calls: Sequence[Flat], eager: Outcome, compiled: Outcome, plainly: bool) -> Verdict:
+        """The verdict on the last of some calls, which eager has answered."""
+        failure: Failure | None = None
+        if compiled.problem is not None:
+            failure = runtime_failure(compiled)
+        if failure is None:
+            mismatches, ratio = compare(compiled.values, eager.values)
             if mismatches:
-                verdict = self._judge_mismatches(mismatches, flat, eager, compiled, turn, plainly)
+                verdict = self._judge_mismatches(mismatches, calls, eager, compiled, plainly)
                 if verdict is not None:
                     return verdict
-        return Verdict("pass", error_ratio=ratio)
+            failure = self._misplaced(calls, eager, compiled)
+            if failure is None:
+                return Verdict("pass", error_ratio=ratio)
+        rejected = "" if plainly else self.guards_reject(calls[-1])
+        if rejected:
+            return Verdict("invalid", reason=f"out of contract: {rejected}")
+        return Verdict("fail", failure)
+
+    def _misplaced(self, calls: Sequence[Flat], eager: Outcome, compiled: Outcome) -> Failure | None:
+        """Memory that the compiled program's results share, and neither eager's nor the exported one's do."""
+        extra = compiled.shared - eager.shared
+        if extra:
+            extra -= self._exported_shares(calls)
+        if not extra:
+            return None
+        first = min(extra)
+        return Failure(
+            kind="wrong_aliasing",
+            stage="run",
+            message=f"{first} in the compiled program, and not in eager",
+            outputs=tuple(sorted({pair.output for pair in extra})),
+            flavour=f"output shares memory with {first.kind}",
+        )
+
+    def _exported_shares(self, calls: Sequence[Flat]) -> frozenset[Shared]:
+        """What the exported program's results share at the last of some calls."""
+        module = self.ep.module(check_guards=False)
+        stages.own_state(module)
+        outcome = Outcome([])
+        for flat in calls:
+            outcome = self._eager(module, clone_inputs(flat), outcome)
+        return outcome.shared
 
     def bare_loop(self, inputs: Sequence[Sequence[Any]]) -> float:
         """Seconds for calling both sides on each of the flat inputs and comparing, with nothing else done."""
@@ -253,7 +342,7 @@ class Session:
 
     def _after_eager_error(
         self,
-        call: Callable[[Sequence[Any]], Sequence[Any]],
+        call: Call,
         flat: Sequence[Any],
         problem: Exception,
     ) -> Verdict:
@@ -274,16 +363,15 @@ class Session:
     def _judge_mismatches(
         self,
         mismatches: Sequence[Mismatch],
-        flat: Sequence[Any],
+        calls: Sequence[Sequence[Any]],
         eager: Outcome,
         compiled: Outcome,
-        turn: int,
         plainly: bool,
     ) -> Verdict | None:
-        rejected = "" if plainly else self.guards_reject(flat)
+        rejected = "" if plainly else self.guards_reject(calls[-1])
         if rejected:
             return Verdict("invalid", reason=f"out of contract: {rejected}")
-        envelope = Envelope(lambda seed, noise, promote: self._free(flat, turn, seed, noise, promote))
+        envelope = Envelope(lambda seed, noise, promote: self._free(calls, seed, noise, promote))
         left: list[Mismatch] = []
         for mismatch in mismatches:
             k = mismatch.index
@@ -295,13 +383,12 @@ class Session:
                 left.append(judged)
         if not left:
             return None
-        failures = [self._failure(mismatch, eager.outputs, turn) for mismatch in left]
+        failures = [self._failure(mismatch, eager.outputs, len(calls)) for mismatch in left]
         failure = max(failures, key=lambda f: SEVERITY[f.kind])
         outputs = tuple(m.index for m in left if m.index < eager.outputs)
         ratio = max(m.ratio for m in left)
-        return Verdict(
-            "fail", replace(failure, outputs=outputs), error_ratio=ratio, special=_has_special_values(flat)
-        )
+        special = any(map(has_special_values, calls))
+        return Verdict("fail", replace(failure, outputs=outputs), error_ratio=ratio, special=special)
 
     def _failure(self, mismatch: Mismatch, outputs: int, turn: int) -> Failure:
         where = (
@@ -316,47 +403,25 @@ class Session:
         message = f"{where}{at}: {mismatch.figures}"
         return Failure(kind=kind, stage="run", message=message, figures=mismatch.figures, flavour=flavour)
 
-    def _free(self, flat: Sequence[Any], calls: int, seed: int, noise: float, promote: bool) -> list[Any]:
+    def _free(self, calls: Sequence[Flat], seed: int, noise: float, promote: bool) -> list[Any]:
         if self._graph is None:  # an execution keeps its state to itself, so all of them can share the graph
             self._graph = self.ep.module(check_guards=False)
         assert isinstance(self._graph, torch.fx.GraphModule)
         execution = Free(self._graph, seed, noise, promote=promote)
         values: list[Any] = []
         with torch.no_grad():
-            for _ in range(calls):
+            for flat in calls:
                 _reseed()
                 values = execution.call(clone_inputs(flat))
         return values
 
 
-def _runtime_failure(compiled: Outcome) -> Failure:
-    """The compiled program's exception; AOTI's own says only *API call failed*, the reason goes to stderr."""
-    assert compiled.problem is not None
-    if isinstance(compiled.problem, stages.StageError):  # torch.compile compiles when it is called
-        return compiled.problem.failure
-    failure = stages.failure_of(compiled.problem, "runtime_error", "run")
-    said = re.search(r"^(?:Error|Exception): (.*)", compiled.printed, re.MULTILINE)
-    if said and "API call failed" in failure.message:
-        return replace(failure, message=said[1], detail=f"{compiled.printed[-5000:]}\n{failure.detail}")
-    return failure
-
-
-def _has_special_values(flat: Sequence[Any]) -> bool:
-    """Whether some input holds NaN, infinity, or numbers so large that their squares overflow."""
-    floats = (t for t in _tensors(flat) if t.is_floating_point() or t.is_complex())
-    limit = HUGE["float32"]
-    return any(not bool((t.abs() <= limit).all()) for t in floats if t.dtype in TOLERANCES)
-
-
-def _state(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {
-        **{name: p.detach() for name, p in model.named_parameters()},
-        **dict(model.named_buffers()),
-    }
-
-
-def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    same = a == b
-    return bool((same | ((a != a) & (b != b))).all())
+def _in_manner(verdict: Verdict, manner: str) -> Verdict:
+    """A verdict on what passes when it is called as usual: its signature says how it was called."""
+    failure = verdict.failure
+    if failure is None:
+        return verdict
+    how = MANNERS[manner]
+    message = f"{how}: {failure.message}"
+    flavour = f"{failure.flavour}, {how}" if failure.flavour else ""
+    return replace(verdict, failure=replace(failure, message=message, flavour=flavour))

@@ -212,7 +212,7 @@ def load_package(package: str) -> Callable[..., Any]:
         raise StageError(failure_of(problem, "load_error", "load")) from problem
 
 
-def _own_state(gm: torch.fx.GraphModule) -> None:
+def own_state(gm: torch.fx.GraphModule) -> None:
     """Give a graph module state of its own: it shares the exported program's, which calls may change."""
     for node in gm.graph.nodes:
         if node.op == "get_attr":
@@ -242,7 +242,7 @@ def compile_jit(ep: torch.export.ExportedProgram, config: Mapping[str, Any]) -> 
 
     gm = ep.module(check_guards=False)
     assert isinstance(gm, torch.fx.GraphModule)
-    _own_state(gm)
+    own_state(gm)
     note("lower")
     try:
         flat, patches = compile_fx_module._aoti_flatten_inputs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -82,9 +82,9 @@ class ProgramSubject:
         """Flat inputs as arguments."""
         return self.built.nest(flat)
 
-    def watch(self, flat: Sequence[Any], watch: Watcher) -> None:
-        """Run call by call in eager, showing each result as it is made."""
-        interpret(self.built.program, flat, self.built.state(), watch)
+    def watch(self, flat: Sequence[Any], watch: Watcher, state: Mapping[str, torch.Tensor]) -> None:
+        """Run call by call in eager, showing each result as it is made; the state is written to."""
+        interpret(self.built.program, flat, state, watch)
 
     def export(self) -> torch.export.ExportedProgram:
         """Export on zeros of the example sizes."""

@@ -6,7 +6,6 @@ source to verdict, and is thrown away.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import re
@@ -22,10 +21,10 @@ from torch._inductor.cpp_builder import get_compiler_version_info, get_cpp_compi
 from torch.utils import _pytree as pytree
 
 from minimizer.build import Store, describe, make_tensor, misalignment
-from minimizer.case import Case, Stored, Value
+from minimizer.case import Case, Stored, Value, Values
 from minimizer.contract import Misuse
 from minimizer.oracle import stages
-from minimizer.oracle.requests import Brought, Observation, TargetInfo, TargetRequest
+from minimizer.oracle.requests import Brought, Observation, Observations, TargetInfo, TargetRequest
 from minimizer.oracle.session import RNG_SEED, Session
 from minimizer.oracle.subjects import FileSubject, ProgramSubject
 from minimizer.oracle.verdict import Failure, Verdict
@@ -83,7 +82,7 @@ def open_target(request: TargetRequest) -> TargetInfo:
         untranslatable=untranslatable,
         examples=examples,
         config=tuple(_session.config.items()),
-        calls=max(target.calls, 2 if _session.stateful else 1),
+        stateful=_session.stateful or target.calls > 1,
         files=model_file.siblings(target),
         devices=tuple(devices),
         versions=versions(),
@@ -184,14 +183,14 @@ def load_target(package: str) -> Failure | None:
     return None
 
 
-def judge_inputs(values: Sequence[Value], store: str, calls: int, plainly: bool = False) -> Verdict:
-    """Judge one set of inputs of the open target."""
+def judge_inputs(calls: Sequence[Values], store: str, plainly: bool = False, manner: str = "") -> Verdict:
+    """Judge inputs of the open target, given call after call."""
     assert _session is not None and _subject is not None
     try:
-        tensors = [make_tensor(value, Store(store)) for value in values]
+        made = [[make_tensor(value, Store(store)) for value in values] for values in calls]
     except (RuntimeError, ValueError) as problem:
         return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
-    return _session.judge(_subject.with_tensors(tensors), calls, plainly=plainly)
+    return _session.judge(*map(_subject.with_tensors, made), plainly=plainly, manner=manner)
 
 
 def bare_loop(inputs: Sequence[Sequence[Value]], store: str) -> float:
@@ -275,14 +274,14 @@ def judge_case(case: Case, store: str, package: str, level: str) -> Verdict:
         subject = ProgramSubject(case.program, Store(store))
         session = Session(subject, dict(case.settings.config), case.settings.path)
         note("eager")
-        flat = [make_tensor(value, Store(store)) for value in case.values]
-        eager_problem = session.eager_problem(flat)
+        calls = [[make_tensor(value, Store(store)) for value in values] for values in case.sequence]
+        eager_problem = session.eager_problem(*calls)
     except Exception as problem:  # noqa: BLE001 (a candidate that cannot be built means nothing)
         return Verdict("invalid", reason=f"cannot be built: {type(problem).__name__}: {problem}"[:500])
     if eager_problem and level in ("lower", "kernel"):
         return Verdict("invalid", reason=f"eager raises {eager_problem}"[:500])
-    if case.settings.calls > 1:
-        session.notice_state(flat)
+    if case.program.may_keep_state:
+        session.notice_state(calls[0])
     try:
         session.ep  # noqa: B018 (exports)
     except stages.StageError as problem:
@@ -297,38 +296,69 @@ def judge_case(case: Case, store: str, package: str, level: str) -> Verdict:
     if level in ("lower", "kernel"):
         return Verdict("pass", compiles=compiles)
     _candidate = (session, store)
-    return replace(session.judge(flat, case.settings.calls), compiles=compiles)
+    return replace(session.judge(*calls, manner=case.settings.manner), compiles=compiles)
 
 
-def judge_again(values: Sequence[Value], calls: int) -> Verdict:
+def judge_again(calls: Sequence[Values], manner: str) -> Verdict:
     """Judge other inputs of the candidate that this worker has compiled."""
     assert _candidate is not None
     session, store = _candidate
     try:
-        flat = [make_tensor(value, Store(store)) for value in values]
+        made = [[make_tensor(value, Store(store)) for value in values] for values in calls]
     except (RuntimeError, ValueError) as problem:
         return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
-    return session.judge(flat, calls)
+    return session.judge(*made, manner=manner)
 
 
-def observe(case: Case, store: str, prefix: str) -> list[Observation]:
-    """Run the program in eager and store every tensor that it makes, as it was at that moment."""
+def observe(case: Case, store: str, prefix: str) -> Observations:
+    """Run the program in eager and store every tensor that it makes, as it was at that moment.
+
+    Where eager itself raises (and the compiled program dies), what it computed until then is what there is.
+    """
     warm_threads()
     register_operators(case.settings.modules)
     tensors = Store(store)
-    seen: list[Observation] = []
-
-    def watch(name: str, value: Any) -> None:
-        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
-            seen.append(Observation(name, describe(value, Stored(tensors.put(f"{prefix}{name}", value)))))
-
     subject = ProgramSubject(case.program, tensors)
-    torch.manual_seed(RNG_SEED)
-    flat = [make_tensor(value, tensors) for value in case.values]
-    # Where eager itself raises (and the compiled program dies), what it computed until then is what there is.
-    with contextlib.suppress(Exception):
-        subject.watch(flat, watch)
-    return seen
+    state = subject.built.state()
+    seen: list[dict[str, Value]] = []
+    problem = ""
+    for k, values in enumerate(case.sequence):
+        own = prefix if k == len(case.earlier) else f"{prefix}{k}_"
+        found: dict[str, Value] = {}
+
+        def watch(name: str, value: Any, own: str = own, found: dict[str, Value] = found) -> None:
+            if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+                found[name] = describe(value, Stored(tensors.put(f"{own}{name}", value)))
+
+        torch.manual_seed(RNG_SEED)
+        seen.append(found)
+        try:
+            subject.watch([make_tensor(value, tensors) for value in values], watch, state)
+        except Exception as raised:  # noqa: BLE001 (the caller says so)
+            problem = f"{type(raised).__name__}: {raised}".splitlines()[0]
+            break
+    *earlier, last = seen
+    observations = (
+        Observation(name, value, tuple(_same_or_own(call[name], value, tensors) for call in earlier))
+        for name, value in last.items()
+        if all(name in call for call in earlier)
+    )
+    return Observations(tuple(observations), problem)
+
+
+def _same_or_own(value: Value, last: Value, store: Store) -> Value:
+    """The last call's value where an earlier one has the same bits, so that nothing is told twice."""
+    assert isinstance(value.data, Stored) and isinstance(last.data, Stored)
+    alike = replace(value, data=last.data) == last
+    return (
+        last
+        if alike and torch.equal(*map(_bits, (store.get(value.data.file), store.get(last.data.file))))
+        else value
+    )
+
+
+def _bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().flatten().view(torch.uint8)
 
 
 def tensors_as_code(values: Sequence[Value], store: str, budget: int) -> list[str | None]:

@@ -33,6 +33,7 @@ SEVERITY = {
     "missing_check": Severity.LOST_ERROR,
     "lost_error": Severity.LOST_ERROR,
     "wrong_metadata": Severity.WRONG_METADATA,
+    "wrong_aliasing": Severity.WRONG_METADATA,
     "nondeterministic": Severity.WRONG_VALUE,
     "lost_mutation": Severity.WRONG_VALUE,
     "wrong_value": Severity.WRONG_VALUE,
@@ -40,6 +41,11 @@ SEVERITY = {
     "memory_error": Severity.CRASH,
     "crash": Severity.CRASH,
 }
+
+BY_FLAVOUR = frozenset(
+    {"wrong_value", "wrong_metadata", "wrong_aliasing", "lost_mutation", "nondeterministic"}
+)
+"""Kinds without a wording of their own: their flavour tells them apart."""
 
 STAGES = ("export", "lower", "cxx", "package", "load", "run")
 
@@ -95,7 +101,8 @@ class Verdict:
 
     `status` is ``pass``, ``fail``, ``invalid`` or ``misuse``; `reason` says why a case is invalid or which
     promise was broken; `error_ratio` is the worst error over the allowed one (1.0 = at the limit); `special`
-    tells that the inputs themselves hold NaN, infinity or numbers too large to be squared.
+    tells that the inputs themselves hold NaN, infinity or numbers too large to be squared. `turn` is the call
+    that failed, of several (1 = the first); 0 where that is not known.
     """
 
     status: str
@@ -104,6 +111,7 @@ class Verdict:
     error_ratio: float = 0.0
     special: bool = False
     compiles: int = 0
+    turn: int = 0
 
     @property
     def failed(self) -> bool:
@@ -181,7 +189,7 @@ def signature(failure: Failure) -> Signature:
     if failure.kind in ("crash", "memory_error"):
         text = crash_class(failure.exception, f"{failure.detail}\n{failure.message}")
         return Signature("crash", failure.stage, "", text)
-    if failure.kind in ("wrong_value", "wrong_metadata", "lost_mutation", "nondeterministic"):
+    if failure.kind in BY_FLAVOUR:
         text = failure.flavour
     elif failure.kind == "cxx_error":
         text = normalise(_cxx_error(failure.message))

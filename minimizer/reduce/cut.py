@@ -36,6 +36,7 @@ from minimizer.reduce.dims import (
     concrete_sizes,
     evaluate_all,
     named,
+    observed_at,
     resized,
     settle,
     size_carriers,
@@ -106,6 +107,21 @@ def finish(case: Case, program: Program, observed: Observations) -> Case | None:
         state=tuple(s for s in program.state if s.name in read),
         graphs=tuple((name, body) for name, body in program.graphs if name in used),
     )
+    extra = _new_values(case, program, observed)
+    before = [_earlier_values(case, k, program, observed) for k in range(len(case.earlier))]
+    if extra is None or None in before:
+        return None
+    carriers = size_carriers(program, sizes)
+    assert carriers is not None
+    program = settle(replace(program, inputs=program.inputs + tuple(carriers)), case.program, sizes)
+    if [i.name for i in program.inputs] != [i.name for i in case.program.inputs]:
+        program = replace(program, args=None, kwargs=())
+    return with_program(case, program, extra, [values for values in before if values is not None])
+
+
+def _new_values(case: Case, program: Program, observed: Observations) -> dict[str, Value] | None:
+    """The values of the inputs that the case does not have, size carriers among them."""
+    sizes = concrete_sizes(case, observed)
     carriers = size_carriers(program, sizes)
     if carriers is None:
         return None
@@ -117,10 +133,27 @@ def finish(case: Case, program: Program, observed: Observations) -> Case | None:
             if value is None:
                 return None
             extra[i.name] = value
-    program = settle(replace(program, inputs=program.inputs + tuple(carriers)), case.program, sizes)
-    if [i.name for i in program.inputs] != [i.name for i in case.program.inputs]:
-        program = replace(program, args=None, kwargs=())
-    return with_program(case, program, extra)
+    return extra
+
+
+def _earlier_values(case: Case, k: int, program: Program, observed: Observations) -> dict[str, Value] | None:
+    """What `_new_values` gives for an earlier call, and its other values where the program fixed a size."""
+    turn, seen = case.turn(k), observed_at(observed, k)
+    extra = _new_values(turn, program, seen)
+    if extra is None:
+        return None
+    sizes = concrete_sizes(turn, seen)
+    for i in program.inputs:
+        if i.name in extra:
+            continue
+        shape, stride = evaluate_all(i.meta.shape, sizes), evaluate_all(i.meta.stride, sizes)
+        old = turn.value_of(i.name)
+        plain = old.stride is None or stride is None
+        value = None if shape is None else resized(old, shape, None if plain else stride)
+        if value is None:
+            return None
+        extra[i.name] = value
+    return extra
 
 
 def slice_outputs(case: Case, outputs: Collection[str], observed: Observations) -> Case | None:

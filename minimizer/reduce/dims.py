@@ -24,13 +24,22 @@ from strategies.values import Fill
 
 @dataclass(frozen=True)
 class Observed:
-    """What eager computed for a named value of the original program, cloned at that moment."""
+    """What eager computed for a named value of the original program, cloned at that moment.
+
+    `value` is that of the last call, `earlier` those of the calls before it, oldest first.
+    """
 
     meta: TensorMeta
     value: Value
+    earlier: tuple[Value, ...] = ()
 
 
 Observations = Mapping[str, Observed]
+
+
+def observed_at(observed: Observations, turn: int) -> dict[str, Observed]:
+    """What was observed in one of the earlier calls (0 = the first)."""
+    return {name: Observed(o.meta, o.earlier[turn]) for name, o in observed.items() if turn < len(o.earlier)}
 
 
 def named(program: Program) -> tuple[Input | State | Node, ...]:

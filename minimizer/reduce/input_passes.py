@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from minimizer.case import Case, Literal, Scalar, Value, contiguous_stride
+from minimizer.case import Case, Literal, Scalar, Value, contiguous_stride, with_values
 from minimizer.program import Ref, Symbol, rename
 from minimizer.reduce.cut import Observations, finish, rereading
 from minimizer.reduce.dims import (
@@ -64,7 +64,7 @@ def merged_inputs(case: Case, observed: Observations) -> Iterator[tuple[str, str
 
 def _revalued(case: Case, new: dict[str, Value]) -> Case:
     pairs = zip(case.program.inputs, case.values, strict=True)
-    return replace(case, values=tuple(new.get(i.name, value) for i, value in pairs))
+    return with_values(case, tuple(new.get(i.name, value) for i, value in pairs))
 
 
 def static_dims(case: Case, observed: Observations) -> Proposals:
@@ -179,7 +179,7 @@ def at_size(case: Case, name: str, size: int) -> Case | None:
         if new is None:
             return None
         values.append(new)
-    return replace(case, values=tuple(values))
+    return with_values(case, tuple(values))
 
 
 def plain_strides(case: Case, observed: Observations) -> Proposals:

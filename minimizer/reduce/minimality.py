@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from minimizer.case import Case
+from minimizer.reduce.call_passes import without_each_call
 from minimizer.reduce.cut import Observations, keep, units
 from minimizer.reduce.graph_passes import bypasses, without_each_output
 from minimizer.reduce.input_passes import merged_inputs, without_symbol
@@ -25,7 +26,7 @@ VERDICTS = ("passes", "still fails", "no longer dynamic", "not expressible", "no
 class Entry:
     """One part of the case, how it was taken out, and one of `VERDICTS`.
 
-    `part` is ``node``, ``input``, ``output``, ``symbol`` or ``setting``; `what` names it.
+    `part` is ``node``, ``input``, ``output``, ``symbol``, ``call`` or ``setting``; `what` names it.
     """
 
     part: str
@@ -107,5 +108,7 @@ def _removals(case: Case, observed: Observations) -> Iterator[tuple[str, str, st
         yield "output", name, "not returned", candidate
     for name in input_symbols(case.program):
         yield "symbol", name, "made static", without_symbol(case, name, observed)
+    for call, candidate in without_each_call(case):
+        yield "call", call, "left out", candidate
     for setting, candidate in without_each_setting(case):
         yield "setting", setting, "left at its default", candidate

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from minimizer.case import Case
-from minimizer.reduce import argument_passes, hoist, setting_passes
+from minimizer.reduce import argument_passes, call_passes, hoist, setting_passes
 from minimizer.reduce import graph_passes as graph
 from minimizer.reduce import input_passes as inputs
 from minimizer.reduce import plain_passes as plain
@@ -35,6 +35,7 @@ class Pass:
 
 
 PASSES: tuple[Pass, ...] = (
+    Pass("fewer-calls", "fewer calls before the failing one, with the same inputs", call_passes.fewer_calls),
     Pass("slice-outputs", "return fewer values, compute what they need", graph.fewer_outputs, coarse=True),
     Pass("window", "shortest failing stretch of calls, by bisection", graph.window, coarse=True),
     Pass("leap", "read earlier values of the same shape, by bisection", graph.leap, coarse=True),
@@ -60,6 +61,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("values", "zeros, ones or ordinary numbers as input", inputs.plain_values),
     Pass("dtypes", "float32 and int64 in place of other dtypes", plain.plain_dtypes),
     Pass("elements", "single elements zero or one", inputs.plain_elements),
+    Pass("earlier", "smaller and plainer inputs of the calls before", call_passes.plain_earlier),
 )
 
 

@@ -17,7 +17,7 @@ from minimizer.reduce.proposals import Proposals
 def default_settings(case: Case, observed: Observations) -> Proposals:
     """All settings at their defaults, else each by itself."""
     settings = case.settings
-    plain = replace(settings, config=(), environment=(), calls=1)
+    plain = replace(settings, config=(), environment=())
     if plain != settings and (yield replace(case, settings=plain)):
         return
     current, again = case, True
@@ -38,5 +38,3 @@ def without_each_setting(case: Case) -> Iterator[tuple[str, Case]]:
     for key, value in settings.environment:
         left = tuple(entry for entry in settings.environment if entry[0] != key)
         yield f"{key}={value}", replace(case, settings=replace(settings, environment=left))
-    if settings.calls > 1:
-        yield f"{settings.calls} calls", replace(case, settings=replace(settings, calls=1))

@@ -26,6 +26,7 @@ def size_key(case: Case) -> SizeKey:
     """How large a case is, to be compared with `<`; see the module's docstring for the order."""
     program = case.program
     settings = case.settings
+    values = spelled_out(case)
     return (
         program.operator_count,
         _node_count(program),
@@ -40,14 +41,21 @@ def size_key(case: Case) -> SizeKey:
         _argument_count(program),
         sum(scalar_cost(leaf) for leaf in _scalars(program)),
         sum(i.meta.dtype in PLAIN_DTYPE for i in program.inputs),
-        sum(value.numel for value in case.values),
+        sum(value.numel for value in values),
         sum(symbol.hint for symbol in program.symbols),
         sum(not is_contiguous(i.meta) for i in program.inputs),
-        sum((value.stride is not None) + (value.offset > 0) for value in case.values),
-        sum(value_cost(value) for value in case.values),
+        sum((value.stride is not None) + (value.offset > 0) for value in values),
+        sum(value_cost(value) for value in values),
         len(settings.config) + len(settings.environment),
-        settings.calls,
+        len(case.earlier),
     )
+
+
+def spelled_out(case: Case) -> list[Value]:
+    """The values that a reader must be told: those of the last call, and in which earlier calls differ."""
+    calls = list(dict.fromkeys(call for call in case.earlier if call != case.values))
+    new = (v for call in calls for v, last in zip(call, case.values, strict=True) if v != last)
+    return [*case.values, *new]
 
 
 def input_symbols(program: Program) -> tuple[str, ...]:

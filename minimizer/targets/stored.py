@@ -50,6 +50,6 @@ def load(path: Path) -> ModelFile:
         kwargs=kwargs,
         dynamic_shapes=built.dynamic_shapes,
         config=dict(case.settings.config),
-        calls=case.settings.calls,
+        calls=len(case.sequence),
         files=tuple(Path(file) for file in files),
     )

@@ -80,7 +80,7 @@ def judge(values, *rest):
 
 example = Value("float32", (8,), Fill("normal"))
 once = {{"give_up": lambda: False, "settle": lambda: False}}
-search(space, judge, (example,), seed=3, calls=1, most=1500, **once)
+search(space, judge, (example,), seed=3, stateful=False, most=1500, **once)
 print(hashlib.sha256(repr(seen).encode()).hexdigest())
 """
 

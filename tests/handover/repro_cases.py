@@ -107,6 +107,7 @@ COND = Program(
 )
 
 relu = Sample(Case(RELU, (value("float32", 17, 3),)), WRONG, (RANDN,))
+by_name = replace(relu, case=replace(relu.case, program=replace(RELU, args=(), kwargs=(("x", Ref("x")),))))
 int8_matmul = Sample(
     Case(MATMUL, (value("int8", 1, 1, 2), value("int8", 1, 2, 2))),
     Failure("wrong_metadata", "run", flavour="dtype"),
@@ -134,7 +135,19 @@ def with_settings(sample, **settings):
     return replace(sample, case=replace(sample.case, settings=Settings(**settings)))
 
 
+def called_twice(sample):
+    return replace(sample, case=replace(sample.case, earlier=(sample.case.values,)))
+
+
+def called_before(sample, *values):
+    """The sample after a call with other inputs, given as values and as code."""
+    given, code = zip(*values)
+    case = replace(sample.case, earlier=(given,))
+    return replace(sample, case=case, options={**sample.options, "earlier_code": (code,)})
+
+
 def failing_with(sample, kind, stage="run", flavour="", **options):
+    options = {**sample.options, **options}
     return replace(sample, failure=Failure(kind, stage, flavour=flavour), options=options)
 
 
@@ -150,7 +163,12 @@ SAMPLES = {
     "nested": nested,
     "cond": cond,
     "config": with_settings(relu, config=(("cpp.inject_relu_bug_TESTING_ONLY", "accuracy"),)),
-    "two_calls": with_settings(nested, calls=2),
+    "two_calls": called_twice(nested),
+    "another_call_before": called_before(relu, (value("float32", 2, 3), "torch.ones(2, 3)")),
+    "another_call_before_by_name": called_before(by_name, (value("float32", 2, 3), "torch.ones(2, 3)")),
+    "lost_error_after_a_call": failing_with(
+        called_before(relu, (value("float32", 2, 3), "torch.ones(2, 3)")), "lost_error"
+    ),
     "environment": with_settings(relu, environment=(("OMP_NUM_THREADS", "1"),)),
     "allocator": with_settings(relu, environment=(("MALLOC_PERTURB_", "165"), ("OMP_NUM_THREADS", "1"))),
     "inductor": with_settings(relu, path="inductor", config=(("max_autotune", False),)),
@@ -159,7 +177,7 @@ SAMPLES = {
     "nondeterministic": failing_with(relu, "nondeterministic", flavour="values", repeat=5),
     "tolerance": failing_with(cond, "wrong_value", flavour="values", tolerance=(1e-3, 1e-4)),
     "export_error": failing_with(relu, "export_error", "export"),
-    "cxx_error": failing_with(with_settings(relu, calls=2), "cxx_error", "cxx"),
+    "cxx_error": failing_with(called_twice(relu), "cxx_error", "cxx"),
     "runtime_error": failing_with(nested, "runtime_error"),
     "lost_error": failing_with(relu, "lost_error"),
     "custom": replace(

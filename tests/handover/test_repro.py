@@ -12,7 +12,16 @@ from dataclasses import replace
 
 import pytest
 from repro_cases import RANDN as RELU_INPUT
-from repro_cases import RELU, SAMPLES, failing_with, int8_matmul, meta, relu, value, with_settings
+from repro_cases import (
+    RELU,
+    SAMPLES,
+    called_twice,
+    failing_with,
+    int8_matmul,
+    meta,
+    relu,
+    value,
+)
 
 from minimizer.case import Case
 from minimizer.handover.examples import (
@@ -173,7 +182,7 @@ def test_sizes_that_export_would_specialise_need_an_example(size):
 def test_inputs_are_copied_only_where_something_writes():
     assert "copy" not in relu.text()
     assert "copy.deepcopy((args, kwargs))" in SAMPLES["nested"].text()
-    assert "copy.deepcopy(inputs)" in with_settings(relu, calls=2).text()
+    assert "copy.deepcopy(inputs)" in called_twice(relu).text()
 
 
 def test_death_is_seen_from_a_parent_process():

@@ -1,0 +1,81 @@
+"""What one layer did with some inputs, and what can be read off it alone."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from minimizer.build import clone_exact
+from minimizer.oracle import stages
+from minimizer.oracle.aliasing import Shared
+from minimizer.oracle.compare import TOLERANCES
+from minimizer.oracle.freedoms import HUGE
+from minimizer.oracle.verdict import Failure
+
+
+@dataclass
+class Outcome:
+    """What one layer did: flat outputs followed by the tensor inputs as it left them, or an exception.
+
+    `shared` are the pairs of tensors that share memory.
+    """
+
+    values: list[Any]
+    outputs: int = 0
+    shared: frozenset[Shared] = field(default_factory=frozenset)
+    problem: Exception | None = None
+    printed: str = ""
+
+
+def clone_inputs(flat: Sequence[Any]) -> list[Any]:
+    """Copies with the same strides; one tensor given twice stays one tensor."""
+    copies: dict[int, torch.Tensor] = {}
+    return [
+        copies.setdefault(id(v), clone_exact(v)) if isinstance(v, torch.Tensor) else copy.deepcopy(v)
+        for v in flat
+    ]
+
+
+def tensors_of(flat: Sequence[Any]) -> list[torch.Tensor]:
+    """The tensors among flat values."""
+    return [value for value in flat if isinstance(value, torch.Tensor)]
+
+
+def runtime_failure(compiled: Outcome) -> Failure:
+    """The compiled program's exception; AOTI's own says only *API call failed*, the reason goes to stderr."""
+    assert compiled.problem is not None
+    if isinstance(compiled.problem, stages.StageError):  # torch.compile compiles when it is called
+        return compiled.problem.failure
+    failure = stages.failure_of(compiled.problem, "runtime_error", "run")
+    said = re.search(r"^(?:Error|Exception): (.*)", compiled.printed, re.MULTILINE)
+    if said and "API call failed" in failure.message:
+        return replace(failure, message=said[1], detail=f"{compiled.printed[-5000:]}\n{failure.detail}")
+    return failure
+
+
+def has_special_values(flat: Sequence[Any]) -> bool:
+    """Whether some input holds NaN, infinity, or numbers so large that their squares overflow."""
+    floats = (t for t in tensors_of(flat) if t.is_floating_point() or t.is_complex())
+    limit = HUGE["float32"]
+    return any(not bool((t.abs() <= limit).all()) for t in floats if t.dtype in TOLERANCES)
+
+
+def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """The parameters and buffers of a module, by name."""
+    return {
+        **{name: p.detach() for name, p in model.named_parameters()},
+        **dict(model.named_buffers()),
+    }
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors hold the same, NaN included."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    same = a == b
+    return bool((same | ((a != a) & (b != b))).all())

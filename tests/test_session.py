@@ -1,0 +1,155 @@
+"""Judging with compiled programs that are Python functions, each wrong in its own way."""
+
+import itertools
+import threading
+
+import pytest
+import torch
+
+from minimizer.oracle.aliasing import sharing
+from minimizer.oracle.session import AGAIN, Session
+
+
+class Subject:
+    """A module whose example inputs are also what it is judged on."""
+
+    def __init__(self, module, *args):
+        self._module, self.args = module, args
+
+    def module(self):
+        return self._module()
+
+    def nest(self, flat):
+        return tuple(flat), {}
+
+    def export(self):
+        return torch.export.export(self._module(), self.args)
+
+
+def function(f):
+    """A module class that calls `f`."""
+    return type("Model", (torch.nn.Module,), {"forward": lambda self, *args: f(*args)})
+
+
+X = torch.tensor([0.5, -1.0, 2.0, 3.0])
+
+
+def session(eager, compiled, *, again=None, inputs=(X,)):
+    """`again` makes the compiled program for a second load."""
+    made = Session(Subject(function(eager), *inputs), {})
+    made._call = lambda flat: list(compiled(*flat))
+    if again is not None:
+        made._load = lambda: lambda flat: list(again(*flat))
+    return made
+
+
+def double(x):
+    return (x * 2,)
+
+
+# Aliasing
+
+
+def test_memory_is_shared_where_addresses_overlap():
+    base = torch.zeros(10)
+    pairs = sharing([base[:5], base[5:], base[4:6], base.clone()], [base[9:]], [base[:1]])
+    assert {str(pair) for pair in pairs} == {
+        "output 2 shares memory with output 0",
+        "output 2 shares memory with output 1",
+        "output 1 shares memory with input 0",
+        "output 0 shares memory with output of the call before 0",
+    }
+
+
+def test_empty_and_odd_tensors_share_nothing():
+    empty, sparse, meta = torch.zeros(0), torch.eye(2).to_sparse(), torch.zeros(2, device="meta")
+    assert sharing([empty, sparse, meta, 3, None], [empty, sparse, meta]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("compiled", "flavour"),
+    [
+        (lambda x: [x, torch.relu(x)], "output shares memory with input"),
+        (lambda x: [torch.relu(x)] * 2, "output shares memory with output"),
+    ],
+    ids=["input", "output"],
+)
+def test_shared_memory_that_eager_does_not_share(compiled, flavour):
+    made = session(lambda x: (torch.relu(x), torch.relu(x)), compiled)
+    failure = made.judge([X.abs()]).failure
+    assert (failure.kind, failure.stage, failure.flavour) == ("wrong_aliasing", "run", flavour)
+    assert failure.signature.text == flavour
+
+
+def test_a_result_that_the_next_call_writes_over():
+    kept = torch.zeros(4)
+    made = session(double, lambda x: [kept.copy_(x * 2)])
+    verdict = made.judge([X], [X])
+    assert verdict.failure.kind == "wrong_aliasing"
+    assert verdict.turn == 2
+
+
+def test_memory_that_eager_shares_too_is_fine():
+    made = session(lambda x: (x, x[1:], x * 2), lambda x: [x, x[1:], x * 2])
+    assert made.judge([X], [X]).status == "pass"
+
+
+# Manners
+
+
+def test_wrong_now_and_then_is_nondeterministic():
+    calls = itertools.count()
+    made = session(double, lambda x: [x * 2 if next(calls) % 4 else x])
+    next(calls)
+    failure = made.judge([X], manner="again").failure
+    assert failure.kind == "nondeterministic"
+    assert f"of {AGAIN + 1} calls with the same inputs" in failure.message
+
+
+def test_wrong_from_some_call_on_is_wrong_at_that_call():
+    calls = itertools.count(1)
+    made = session(double, lambda x: [x * 2 if next(calls) < 5 else x])
+    verdict = made.judge([X], manner="again")
+    assert (verdict.failure.kind, verdict.turn) == ("wrong_value", 4), "one call was judged before"
+
+
+def test_a_second_load_that_answers_otherwise():
+    made = session(double, double, again=lambda x: [x * 3])
+    assert made.judge([X]).status == "pass"
+    failure = made.judge([X], manner="reload").failure
+    assert (failure.kind, failure.flavour) == ("wrong_value", "values, after a second load")
+
+
+@pytest.mark.parametrize("manner", ["thread", "threads"])
+def test_another_thread_that_is_answered_otherwise(manner):
+    main = threading.get_ident()
+    made = session(double, lambda x: [x * 2 if threading.get_ident() == main else x])
+    assert made.judge([X]).status == "pass"
+    failure = made.judge([X], manner=manner).failure
+    assert failure.kind == "wrong_value"
+    assert "thread" in failure.flavour
+
+
+def test_two_threads_that_write_over_each_other():
+    shared, meeting = {}, threading.Barrier(2)
+
+    def compiled(x):
+        if threading.current_thread() is threading.main_thread():
+            return [x * 2]
+        shared["x"] = x
+        meeting.wait(timeout=30)
+        return [shared["x"] * 2]
+
+    made = session(double, compiled)
+    failure = made.judge([X], [X + 1], manner="threads").failure
+    assert failure.kind == "wrong_value"
+
+
+@pytest.mark.parametrize("manner", ["", "again", "reload", "thread", "threads"])
+def test_a_right_program_is_right_in_every_manner(manner):
+    assert session(double, double, again=double).judge([X], [X + 1], manner=manner).status == "pass"
+
+
+def test_what_is_wrong_as_usual_is_not_put_down_to_the_manner():
+    made = session(double, lambda x: [x], again=lambda x: [x])
+    assert made.judge([X], manner="reload").failure.flavour == "values"
