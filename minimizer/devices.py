@@ -80,6 +80,7 @@ def cells(devices: Sequence[str], compiled: str) -> Iterator[Cell]:
             yield Cell(compiled, loaded, given)
 
 
+Environment = tuple[tuple[str, str], ...]
 Compile = Callable[[str], tuple[Path | None, Outcome]]
 Try = Callable[[Cell, Path, bool], Outcome]
 
@@ -105,14 +106,17 @@ def matrix(devices: Sequence[str], compile_on: Compile, attempt: Try) -> Iterato
 class _Workers:
     """The matrix run for real: a process for each attempt."""
 
-    def __init__(self, sandbox: Sandbox, request: TargetRequest, package: Path) -> None:
+    def __init__(
+        self, sandbox: Sandbox, request: TargetRequest, package: Path, environment: Environment
+    ) -> None:
         self.sandbox = sandbox
         self.request = request
         self.package = package
+        self.environment = environment
 
     def ask(self, task: str, *args: object, checked: bool = False) -> Outcome:
         """What a worker says, or how it ended."""
-        worker = self.sandbox.worker(CHECKED if checked else ())
+        worker = self.sandbox.worker(self.environment + (CHECKED if checked else ()))
         try:
             what, said = worker.call(DEVICE_TASKS + task, self.request, *args, timeout=TIMEOUT)
             return Outcome(what, one_line(said, 200))
@@ -145,7 +149,7 @@ def _end(lost: WorkerLost) -> str:
 def survey(run: Run) -> None:
     """Try every combination of the machine's devices, say which break the promise, and note all."""
     devices: list[str] = run.ask(DEVICE_TASKS + "devices")
-    workers = _Workers(run.sandbox, run.request, run.package)
+    workers = _Workers(run.sandbox, run.request, run.package, run.options.environment)
     rows = list(matrix(devices, workers.compile_on, workers.attempt))
     broken = [(cell, found) for cell, found in rows if not keeps_promise(cell, found)]
     lines = [f"{len(rows)} combinations of {', '.join(devices)} · {len(rows) - len(broken)} as promised"]
