@@ -32,7 +32,15 @@ from minimizer.oracle.recorded import (
     read_recording,
 )
 from minimizer.oracle.session import Session
-from minimizer.oracle.slices import Slice, Sources, Unjudged, disagreement, operator_name, slice_of
+from minimizer.oracle.slices import (
+    Slice,
+    Sources,
+    Unjudged,
+    disagreement,
+    operator_name,
+    operators_of,
+    slice_of,
+)
 from minimizer.oracle.subjects import ProgramSubject
 from minimizer.oracle.tasks import register_operators, warm_threads
 from minimizer.program import Program, leaves, rename
@@ -115,6 +123,30 @@ def aoti_code(case: Case, store: str) -> dict[str, str]:
     warm_threads()
     register_operators(case.settings.modules)
     return aoti_kernels(_aoti_code(case, store))
+
+
+def calls_by_kernel(case: Case, store: str) -> dict[str, tuple[str, ...]]:
+    """The operators that each kernel of a case is generated from; nothing is built."""
+    warm_threads()
+    register_operators(case.settings.modules)
+    session = Session(ProgramSubject(case.program, Store(store)), dict(case.settings.config))
+    seen = _generated(session)
+    nodes = {} if seen.graph is None else {node.name: node for node in seen.graph.graph.nodes}
+    return {
+        name: operators_of(nodes[origin] for origin in origins if origin in nodes)
+        for name, _, origins in seen.launches
+    }
+
+
+def _generated(session: Session) -> Lowering:
+    """What compiling just in time generates, as far as code generation comes."""
+    seen = Lowering()
+    try:
+        with watching(text_only=True) as seen:
+            session.compile("jit", "")
+    except (Generated, stages.StageError):
+        pass  # ends here by design, or where the compiler itself fails
+    return seen
 
 
 def _examined(sources: Sources, step: Step, store: Store) -> Finding:
@@ -245,12 +277,7 @@ def _scalar(case: Case, store: str, source: KernelSource) -> KernelSource | None
     """The same kernel generated without vector instructions, where its text is another one."""
     config = {**dict(case.settings.config), "cpp.simdlen": 1}
     session = Session(ProgramSubject(case.program, Store(store)), config)
-    try:
-        with watching(text_only=True) as seen:
-            session.compile("jit", "")
-    except (Generated, stages.StageError):
-        pass
-    found = seen.kernels.get(source.name)
+    found = _generated(session).kernels.get(source.name)
     if found is None or found.argtypes != source.argtypes or same_code(found.code, source.code):
         return None
     return found

@@ -7,7 +7,7 @@ earlier mistake convicts whoever made it and nobody after.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,10 +99,14 @@ class Sources:
             names: Sequence[str] = self.lowering.launch_at(step.line)[1]
         else:
             names = [self.by_variable[name].name for name, _ in step.results if name in self.by_variable]
-        nodes = [self.nodes[name] for name in names if name in self.nodes]
-        calls = [n for n in nodes if n.op == "call_function"]
-        found = [operator_name(n.meta.get("original_aten") or n.target) for n in calls]
-        return tuple(dict.fromkeys(name for name in found if name != "getitem"))
+        return operators_of(self.nodes[name] for name in names if name in self.nodes)
+
+
+def operators_of(nodes: Iterable[torch.fx.Node]) -> tuple[str, ...]:
+    """The operators that the program was written with and that these nodes came from, each once."""
+    calls = [n for n in nodes if n.op == "call_function"]
+    found = [operator_name(n.meta.get("original_aten") or n.target) for n in calls]
+    return tuple(dict.fromkeys(name for name in found if name != "getitem"))
 
 
 def operator_name(target: Any) -> str:

@@ -78,6 +78,8 @@ def pinpoint(sandbox: Sandbox, case: Case, store: Path, failure: Failure, cause:
             fault = from_compiler(failure, kernels)
             if not fault.kernel:
                 return Pinpointed(fault)
+            calls: dict[str, tuple[str, ...]] = witness.ask("calls_by_kernel")
+            fault = replace(fault, calls=calls.get(fault.kernel) or fault.calls)
             source = KernelSource.of_code(fault.kernel, kernels[fault.kernel])
             return Pinpointed(fault, KernelCase(source, fault.calls, (), None))
         return _at_run(witness, failure, cause)
@@ -104,6 +106,8 @@ def _at_run(witness: _Witness, failure: Failure, cause: str) -> Pinpointed:
     if cause == "custom op" and fault.place not in ("kernel", "custom op"):
         fault = replace(fault, place="custom op", evidence=f"its shape function is wrong ({fault.evidence})")
     kernel = _isolated(witness, recording, fault.step) if fault.place == "kernel" and fault.step else None
+    if kernel is not None:
+        fault = replace(fault, calls=kernel.calls or fault.calls)
     if kernel is not None and fault.way == "compare" and _leaves(witness, kernel):
         fault = replace(fault, way="leave", evidence=f"{PAST_THE_END}; {fault.evidence}")
     if kernel is not None and how and not fault.line:
