@@ -86,6 +86,7 @@ def test_a_compiler_error_names_kernel_and_line(sandbox, bench):
     _, found = pinpointed(sandbox, bench, sine_product_relu("compile_error"), "kernel")
     assert (found.fault.place, "relu" in found.fault.kernel) == ("kernel", True)
     assert "compile error!" in found.fault.line
+    assert found.fault.calls == ("relu",)
     assert found.kernel is not None
 
 
