@@ -231,11 +231,11 @@ def _under_asan(folder: Path, fault: Fault) -> Fault:
     if access is None:
         return replace(fault, sanitizer="AddressSanitizer sees nothing in either build")
     build = re.search(r"AddressSanitizer, (\w+) build: [\w-]+$", output, re.MULTILINE)
-    line = re.search(r"^line \d+ of the \w+ kernel: .*$", output, re.MULTILINE)
+    line = re.search(r"^(line \d+) of the \w+ kernel(: .*)$", output, re.MULTILINE)
     where = f" ({build[1]} build)" if build else ""
     report = output[output.index("ERROR: AddressSanitizer") :][:2500]
     return replace(
         fault,
-        line=line[0] if line else fault.line,
+        line=line[1] + line[2] if line else fault.line,
         sanitizer=f"AddressSanitizer{where}: {access.text}\n{report}",
     )
