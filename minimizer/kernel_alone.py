@@ -74,9 +74,23 @@ def hand_over_kernel(
     """Write the script of the kernel at fault and run it; it is removed when it does not fail every time."""
     for name in (SCRIPT, INPUTS):
         folder.remove(name)
-    fault, kernel = found.fault, found.kernel
-    if fault.place != "kernel" or kernel is None:
-        return Alone(fault)
+    if found.fault.place != "kernel" or found.kernel is None:
+        return Alone(found.fault)
+    try:
+        return _written(sandbox, folder, store, found.fault, found.kernel, case, version)
+    except (TaskError, WorkerLost, ValueError) as problem:
+        return Alone(found.fault, note=f"no {SCRIPT}: the kernel cannot be written out ({problem})"[:300])
+
+
+def _written(
+    sandbox: Sandbox,
+    folder: RunFolder,
+    store: Path,
+    fault: Fault,
+    kernel: KernelCase,
+    case: Case,
+    version: str,
+) -> Alone:
     way = fault.way if fault.way != "leave" else "die"
     if way == "compare" and (kernel.program is None or not any(arg.output for arg in kernel.args)):
         return Alone(fault, note=f"no {SCRIPT}: what the kernel should compute is no part of the graph")
@@ -206,7 +220,7 @@ def _proven(sandbox: Sandbox, folder: RunFolder, fault: Fault, script: KernelScr
             return Alone(fault, note=f"no {SCRIPT}: it cannot be run by itself ({last})")
         said = f"by itself the kernel fails in {failures} of {RUNS} fresh runs, so no {SCRIPT} is handed over"
         return Alone(fault, note=said, runs=RUNS, failures=failures)
-    if fault.way == "leave" or any(name in fault.evidence for name in ("SIGSEGV", "SIGBUS")):
+    if fault.way in ("leave", "asan") or any(name in fault.evidence for name in ("SIGSEGV", "SIGBUS")):
         fault = _under_asan(folder.path, fault)
     stack = stack_of(folder.path, STEM) if script.way == "die" else ""
     said = f"{folder.path / SCRIPT} · fails {RUNS} of {RUNS} fresh runs"
@@ -223,10 +237,7 @@ def stack_of(folder: Path, stem: str) -> str:
 
 def _under_asan(folder: Path, fault: Fault) -> Fault:
     """What AddressSanitizer says of the kernel alone, and which line of it."""
-    try:
-        _, output = run_cold(folder, STEM, "--asan")
-    except WorkerLost:
-        return fault
+    _, output = run_cold(folder, STEM, "--asan")
     access = read_report(output)
     if access is None:
         return replace(fault, sanitizer="AddressSanitizer sees nothing in either build")

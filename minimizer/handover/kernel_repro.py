@@ -21,9 +21,9 @@ SCRIPT = "kernel_repro.py"
 INPUTS = "kernel_repro_inputs.pt"
 """Names of the script, and of the tensors beside it that are too large to be written out."""
 
-WAYS = ("compare", "raise", "die", "hang", "compile")
+WAYS = ("compare", "raise", "die", "hang", "compile", "asan")
 """How a kernel shows its fault: another result than eager, an exception, a dead process, no return, an error
-of the C++ compiler."""
+of the C++ compiler, under AddressSanitizer only."""
 
 _LOADS = f'saved = torch.load(Path(__file__).with_name("{INPUTS}"), weights_only=True)'
 _FILLER = 85
@@ -104,7 +104,7 @@ class KernelScript:
 
     @property
     def _dies(self) -> bool:
-        return self.way in ("die", "hang")
+        return self.way in ("die", "hang", "asan")
 
     @property
     def _compares(self) -> bool:
@@ -115,7 +115,7 @@ class KernelScript:
         options = "--O0 builds it unoptimised"
         if self.kernel.scalar is not None:
             options = "--scalar builds it without vector code, --O0 unoptimised"
-        options += ", --asan with AddressSanitizer" if self._asan else ""
+        options += ", --asan with AddressSanitizer" if self._asan and self.way != "asan" else ""
         return '"""' + "\n".join([*wrap_text(title), "", *wrap_text(f"{options}.")]) + '\n"""'
 
     @property
@@ -290,9 +290,10 @@ class KernelScript:
         lines = ['if __name__ == "__main__":']
         if self._asan:
             inside = "check()" if self._dies else "not check()"
+            lines += ['    if "child" in sys.argv:', f"        raise SystemExit({inside})"]
+            if self.way == "asan":
+                return "\n".join([*lines, "    raise SystemExit(not with_asan())"])
             lines += [
-                '    if "child" in sys.argv:',
-                f"        raise SystemExit({inside})",
                 f'    good = with_asan() if "--asan" in sys.argv else {test}',
                 "    raise SystemExit(not good)",
             ]

@@ -33,13 +33,14 @@ _WHERE = {
 class Fault:
     """Where a failure is made.
 
-    `place` is ``kernel``, ``operator call``, ``graph pass``, ``decomposition``, ``code generation``, ``C++
-    wrapper``, ``between kernels``, ``packaging``, ``export``, ``custom op`` or ``unknown``. `kernel` is the
-    kernel at fault and `way` how that shows: ``compare`` (its result is wrong), ``raise``, ``die``,
-    ``hang``, ``leave`` (it leaves its buffers) or ``compile`` (it does not); `calls` the operators that it
-    was generated from, `step` its launch in the recording (0 = not recorded), `stage` the first stage of
-    the graph that is wrong, `output` the variable that it gives a wrong value, `line` the line of its code
-    that the evidence points at, `acquitted` the kernels that are right on what they were given.
+    `place` is ``kernel``, ``operator call``, ``graph pass``, ``decomposition``, ``code generation``,
+    ``C++ wrapper``, ``between kernels``, ``packaging``, ``export``, ``custom op`` or ``unknown``. `kernel`
+    is the kernel at fault and `way` how that shows: ``compare`` (its result is wrong), ``raise``, ``die``,
+    ``hang``, ``leave`` (it leaves its buffers), ``asan`` (AddressSanitizer says so) or ``compile`` (it does
+    not); `calls` the operators that it was generated from, `step` its launch in the recording (0 = not
+    recorded), `stage` the first stage of the graph that is wrong, `output` the variable that it gives a
+    wrong value, `line` the line of its code that the evidence points at, `acquitted` the kernels that are
+    right on what they were given.
     """
 
     place: str

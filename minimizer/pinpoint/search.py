@@ -95,7 +95,7 @@ def _at_run(witness: _Witness, failure: Failure, cause: str) -> Pinpointed:
         return Pinpointed(Fault("unknown", f"Inductor's Python wrapper cannot be used here: {how}"))
     fault = _guarded(witness, recording) if memory_like(failure) or how else None
     if fault is None and how:
-        fault = from_death(recording, how, "hang" if how == NO_RETURN else "die")
+        fault = from_death(recording, how, _way(how, access))
     elif fault is None:
         seen: Examination = witness.ask("examine", recording)
         fault = choose(failure, recording, seen, witness.ask("aoti_code"))
@@ -115,6 +115,12 @@ def _at_run(witness: _Witness, failure: Failure, cause: str) -> Pinpointed:
     if access is not None and kernel is not None:
         fault = replace(fault, sanitizer=f"AddressSanitizer: {access.text}", line=_line(kernel, access))
     return Pinpointed(fault, kernel)
+
+
+def _way(how: str, access: Access | None) -> str:
+    if access is not None:
+        return "asan"
+    return "hang" if how == NO_RETURN else "die"
 
 
 def _line(kernel: KernelCase, access: Access) -> str:
