@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minimizer.case import Case, case_from_json
@@ -29,7 +29,10 @@ def read_case(given: Path) -> StoredCase:
         raise Unusable(f"{given} holds no stored case; give a run folder or a case.json")
     store = next((p / "tensors" for p in path.parents if (p / "tensors").is_dir()), path.parent)
     try:
-        return StoredCase(case_from_json(json.loads(path.read_text())), path, store)
+        case = case_from_json(json.loads(path.read_text(encoding="utf-8")))
+        modules = tuple(str(path.parent / file) for file in case.settings.modules)  # an absolute path wins
+        case = replace(case, settings=replace(case.settings, modules=modules))
+        return StoredCase(case, path, store)
     except (ValueError, KeyError, TypeError) as problem:
         raise Unusable(f"{path} is not a stored case: {problem}") from problem
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,13 +60,22 @@ def _temporary_folder(alone: Path) -> Path:
 
 
 def run_cold(
-    folder: Path, stem: str = "repro", *options: str, under: Sequence[str] = ()
+    folder: Path,
+    stem: str = "repro",
+    *options: str,
+    under: Sequence[str] = (),
+    extra: Mapping[str, str] | None = None,
+    python: str = sys.executable,
 ) -> tuple[int | None, str]:
-    """Run ``STEM.py`` alone in a new interpreter; exit status (None = killed at `TIMEOUT`) and output."""
+    """Run ``STEM.py`` alone in a new interpreter; exit status (None = killed at `TIMEOUT`) and output.
+
+    `extra` adds to the environment, `python` is the interpreter.
+    """
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", BACKEND)}
     with _alone(folder, stem) as alone:
         environment["TMPDIR"] = str(_temporary_folder(Path(alone)))
-        return run_python(f"{stem}.py", Path(alone), TIMEOUT, environment, options, under)
+        environment |= dict(extra or {})
+        return run_python(f"{stem}.py", Path(alone), TIMEOUT, environment, options, under, python)
 
 
 def run_warm(folder: Path, sandbox: Sandbox, backend: str, stem: str = "repro") -> int | None:

@@ -17,6 +17,7 @@ def run_python(
     environment: Mapping[str, str] | None = None,
     options: Sequence[str] = (),
     under: Sequence[str] = (),
+    python: str = sys.executable,
 ) -> tuple[int | None, str]:
     """Run a script of a folder in that folder; exit status (None = killed at `timeout`) and output.
 
@@ -24,7 +25,7 @@ def run_python(
 
     The process group dies with it, whatever it started, also when the caller is interrupted.
     """
-    return run_interpreter([script, *options], folder, timeout, environment, under=under)
+    return run_interpreter([script, *options], folder, timeout, environment, under=under, python=python)
 
 
 def run_interpreter(
@@ -34,10 +35,11 @@ def run_interpreter(
     environment: Mapping[str, str] | None = None,
     started: Callable[[int], None] = lambda group: None,
     under: Sequence[str] = (),
+    python: str = sys.executable,
 ) -> tuple[int | None, str]:
     """Run an interpreter with these arguments, as `run_python` does; `started` is told its process group."""
     process = subprocess.Popen(
-        [*under, sys.executable, *arguments],
+        [*under, python, *arguments],
         cwd=folder,
         env=None if environment is None else dict(environment),
         stdin=subprocess.DEVNULL,
