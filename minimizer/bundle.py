@@ -73,7 +73,7 @@ def make_bundle(folder: Path, archive: Path) -> Proof:
         unpacked, kept = Path(scratch) / "unpacked", Path(scratch) / "kept"
         with zipfile.ZipFile(archive) as made:
             made.extractall(unpacked)
-        proof = _prove(unpacked, kept)
+        proof = _prove(unpacked / _top(archive), kept)
         _keep_generated(kept / "cache", staged / "generated")
         _keep_trace(kept / "trace", staged / "trace")
         _pack(staged, archive)
@@ -118,7 +118,8 @@ def _stage_case(stored: StoredCase, staged: Path) -> None:
 
 def _tensors(case: Case) -> Iterator[str]:
     """Names of the stored tensors that a case needs."""
-    yield from (value.data.file for value in case.values if isinstance(value.data, Stored))
+    values = (value for call in case.sequence for value in call)
+    yield from (value.data.file for value in values if isinstance(value.data, Stored))
     yield from _state(case.program)
 
 
@@ -158,18 +159,22 @@ def _keep_trace(trace: Path, into: Path) -> None:
         (into / "trace.log").write_text(scrub(text), encoding="utf-8")
 
 
+def _top(archive: Path) -> str:
+    """The one folder that an archive unpacks into."""
+    return archive.name.removesuffix(".zip")
+
+
 def _pack(folder: Path, archive: Path) -> None:
     """All files of a folder as a zip archive that depends on nothing but their names and contents.
 
     Raises Unusable when it cannot be written.
     """
     fresh = archive.with_name(f".{archive.name}.new")
-    top = archive.name.removesuffix(".zip")
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
             for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-                entry = zipfile.ZipInfo(f"{top}/{path.relative_to(folder)}", _EPOCH)
+                entry = zipfile.ZipInfo(f"{_top(archive)}/{path.relative_to(folder)}", _EPOCH)
                 entry.external_attr = 0o644 << 16
                 packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
         fresh.replace(archive)

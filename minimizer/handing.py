@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from minimizer.capture import LADDER, Determinism, alike
 from minimizer.case import Case, Value
 from minimizer.folder import BESIDE, RunFolder
-from minimizer.handover.examples import exported_on_failing_inputs
+from minimizer.handover.examples import exported_on_failing_inputs, zeros_of
 from minimizer.handover.needs import DEATHS
 from minimizer.handover.plain import plain_candidates
 from minimizer.handover.record import Certificate
@@ -211,6 +211,8 @@ def _script(
     state_values = _stored_values(run, [s.value for s in case.program.state])
     named_state = [(s.name, value) for s, value in zip(case.program.state, state_values)]
     codes = _codes(run, [value for _, value in named + named_state])
+    if failure.stage in ("lower", "cxx", "package"):  # nothing runs: any values will do
+        codes[: len(named)] = [code or zeros_of(value) for code, (_, value) in zip(codes, named)]
     code_of = {name: code or f'saved["{name}"]' for (name, _), code in zip(named, codes)}
     state_code = {
         name: code or f'state["{name}"]' for (name, _), code in zip(named_state, codes[len(named) :])

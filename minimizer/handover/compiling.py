@@ -41,18 +41,21 @@ def compile_statements(needs: Needs, depth: int = 1) -> list[str]:
     """The statements that give ``compiled``, to be indented `depth` times."""
     aoti = needs.case.settings.path == "aoti"
     default = "aoti" if aoti else "inductor"
-    lines = [f'backend = os.environ.get("TORCH_COMPILE_BACKEND", "{default}")']
+    chosen = f'os.environ.get("TORCH_COMPILE_BACKEND", "{default}")'
+    lines = []
     if needs.config:
         pairs = ", ".join(f"{literal(key)}: {literal(value)}" for key, value in needs.config.items())
         lines.append(f"config = {{{pairs}}}")
     options = ", dynamic=True" if needs.program.dynamic_dims else ""
     options += ", options=config" if needs.config else ""
-    otherwise = f"compiled = torch.compile({needs.model}, backend=backend{options})"
-    untraced = f'{otherwise[:-1]}, disable=backend == "eager")'
-    if len(INDENT * (depth + aoti) + untraced) <= WIDTH:
-        otherwise = untraced
+    room = WIDTH - len(INDENT * (depth + aoti))
+    traced = f"torch.compile({needs.model}, backend=backend{options})"
+    forms = [f'{traced[:-1]}, disable=backend == "eager")', traced]
+    # Where AOTInductor itself raises there is no compiled program to name.
+    forms = [needs.call(form, copies=False) if needs.compile_only else f"compiled = {form}" for form in forms]
+    otherwise = next((form for form in forms if len(form) <= room), forms[-1])
     if not aoti:
-        return [*lines, otherwise]
+        return [f"backend = {chosen}", *lines, otherwise]
     prefix = "" if example_sizes(needs.case) is None else "example_" if needs.has_kwargs else "example"
     example = f"{prefix}args, {prefix}kwargs" if needs.has_kwargs else prefix or needs.inputs_name
     export = f"program = torch.export.export({needs.model}, {example}"
@@ -63,5 +66,10 @@ def compile_statements(needs: Needs, depth: int = 1) -> list[str]:
             "package = torch._inductor.aoti_compile_and_package",
             "path = package(program, inductor_configs=config)",
         ]
-    body = [*dims, f"{export}{shapes})", *package, "compiled = torch._inductor.aoti_load_package(path)"]
-    return [*lines, 'if backend == "aoti":', *(INDENT + line for line in body), "else:", INDENT + otherwise]
+    if needs.compile_only:
+        package[-1] = package[-1].removeprefix("path = ")
+    else:
+        package.append("compiled = torch._inductor.aoti_load_package(path)")
+    body = [*dims, f"{export}{shapes})", *package]
+    choice = f'if (backend := {chosen}) == "aoti":'
+    return [*lines, choice, *(INDENT + line for line in body), "else:", INDENT + otherwise]

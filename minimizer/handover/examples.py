@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from minimizer.case import Case, contiguous_stride
+from minimizer.case import Case, Value, contiguous_stride
 from minimizer.program import TensorMeta
 from minimizer.source import literal
 from minimizer.symbolic import evaluate
@@ -48,6 +48,11 @@ def zeros_code(dtype: str, shape: tuple[int, ...], stride: tuple[int, ...], devi
         return f"{zeros(laid)}.permute{back}"
     span = 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
     return f"{zeros((span,))}.as_strided({shape}, {stride})"
+
+
+def zeros_of(value: Value) -> str:
+    """The expression that builds zeros like a value."""
+    return zeros_code(value.dtype, value.shape, value.stride or contiguous_stride(value.shape), value.device)
 
 
 def exported_on_failing_inputs(case: Case) -> Case | None:

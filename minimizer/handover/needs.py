@@ -120,6 +120,27 @@ class Needs:
         return "model" if self.own_model else "Model()"
 
     @property
+    def compile_only(self) -> bool:
+        """Whether AOTInductor itself raises, so that no compiled program is ever called."""
+        before = ("export", "lower", "cxx", "package")
+        aoti = self.case.settings.path == "aoti"
+        return aoti and self.failure.kind in ERRORS and self.failure.stage in before
+
+    def call(self, function: str, source: str = "", *, copies: bool = True) -> str:
+        """The expression that calls a function with the failing inputs, or with those of `source`.
+
+        Unless `copies` is false, it gets copies where they are written to or used again.
+        """
+        if source:
+            return f"{function}(*{source}[0], **{source}[1])" if self.has_kwargs else f"{function}(*{source})"
+        copied = "copy.deepcopy({})" if copies and self.copies_inputs else "{}"
+        if self.has_kwargs:
+            return f"{function}(*{copied.format('args')}, **{copied.format('kwargs')})"
+        if not self.takes_inputs:
+            return f"{function}()"
+        return f"{function}(*{copied.format('inputs')})"
+
+    @property
     def takes_inputs(self) -> bool:
         """Whether there are inputs to name: those of a model without any are ``()``."""
         return bool(self.program.inputs) or not self.program.is_flat

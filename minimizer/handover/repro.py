@@ -111,16 +111,6 @@ class _Script(Needs):
         pairs = ", ".join(f'"{key}": {literal(value, names)}' for key, value in self.program.kwargs)
         return args, "{" + pairs + "}"
 
-    def call(self, function: str, source: str = "") -> str:
-        if source:
-            return f"{function}(*{source}[0], **{source}[1])" if self.has_kwargs else f"{function}(*{source})"
-        copied = "copy.deepcopy({})" if self.copies_inputs else "{}"
-        if self.has_kwargs:
-            return f"{function}(*{copied.format('args')}, **{copied.format('kwargs')})"
-        if not self.takes_inputs:
-            return f"{function}()"
-        return f"{function}(*{copied.format('inputs')})"
-
     def inputs(self) -> list[str]:
         """The statements that build the inputs, and example inputs where the program needs others."""
         if not self.takes_inputs:
@@ -186,7 +176,8 @@ class _Script(Needs):
     def error_body(self) -> list[str]:
         lines = [*self.prepare(), *self.seeded(f'print("eager   ", {self.call(self.eager_model())})'), "try:"]
         lines += [INDENT + line for line in compile_statements(self, 2)]
-        lines += [f"{INDENT}{line}" for line in self.repeated(self.call("compiled"))]
+        if not self.compile_only:
+            lines += [f"{INDENT}{line}" for line in self.repeated(self.call("compiled"))]
         lines += [
             "except Exception as error:  # noqa: BLE001",
             INDENT + 'print("compiled", repr(error)[:300])',
@@ -232,7 +223,7 @@ class _Script(Needs):
         block: list[str] = []
         if self.compares_inputs:
             given = "(args, kwargs)" if self.has_kwargs else "inputs"
-            block += [f"mine = copy.deepcopy({given})", f"theirs = copy.deepcopy({given})"]
+            block.append(f"mine, theirs = copy.deepcopy({given}), copy.deepcopy({given})")
             pair = f"({self.call(eager, 'mine')}, mine)", f"({self.call('compiled', 'theirs')}, theirs)"
         else:
             pair = self.call(eager), self.call("compiled")

@@ -30,9 +30,9 @@ from strategies.settings import LEVELS
 POLITELY = (signal.SIGTERM, signal.SIGHUP)
 """Signals that ask for an end, as Ctrl-C does."""
 
-STATUSES = """\
-exit status: 0 nothing failed, 1 a failure was found and its repro written, 2 the command or target
-is unusable, 3 misuse, 130 interrupted (the best so far is kept; go on with --resume)"""
+STATUSES = (
+    "exit status: 0 nothing failed, 1 failure found, 2 unusable, 3 misuse, 130 interrupted: see --resume"
+)
 
 
 def takes_target(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +87,7 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
     add("--path", choices=(*PATHS, "both"), default="aoti", help="judge AOTInductor, torch.compile or both")
     add("--devices", action="store_true", help="try all combinations of devices to compile, load and feed on")
     add("--json", action="store_true", help="print summary.json to stdout, everything else to stderr")
-    add("--version", action="version", version=f"aoti-minimize {__version__}")
+    add("--version", action="version", version=f"aoti-minimize {__version__}", help=argparse.SUPPRESS)
 
 
 def _positive(text: str) -> float:
