@@ -47,15 +47,21 @@ def _alone(folder: Path, stem: str) -> tempfile.TemporaryDirectory[str]:
     return alone
 
 
+HEADERS = "precompiled_headers"
+"""What of Inductor's own folder is shared with a fresh run: made from torch's headers, and slow to make."""
+
+
 def _temporary_folder(alone: Path) -> Path:
     """A temporary folder that goes with the run: a package that crashes does not remove what it unpacked.
 
-    Inductor's own folder is the usual one: the precompiled headers in it are slow to make.
+    Nothing that was compiled before is found in it, but for precompiled headers.
     """
     own = alone / ".temporary"
     own.mkdir()
     for cache in Path(tempfile.gettempdir()).glob("torchinductor_*"):
-        (own / cache.name).symlink_to(cache)
+        (cache / HEADERS).mkdir(exist_ok=True)
+        (own / cache.name).mkdir()
+        (own / cache.name / HEADERS).symlink_to(cache / HEADERS)
     return own
 
 
@@ -71,7 +77,8 @@ def run_cold(
 
     `extra` adds to the environment, `python` is the interpreter.
     """
-    environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", BACKEND)}
+    not_given = ("PYTHONPATH", BACKEND, "TORCHINDUCTOR_CACHE_DIR")
+    environment = {k: v for k, v in os.environ.items() if k not in not_given}
     with _alone(folder, stem) as alone:
         environment["TMPDIR"] = str(_temporary_folder(Path(alone)))
         environment |= dict(extra or {})
@@ -88,7 +95,7 @@ def run_warm_aloud(
 ) -> tuple[int | None, str]:
     """As `run_warm`, with the end of what was printed."""
     with _alone(folder, stem) as alone:
-        worker = sandbox.worker(directory=Path(alone))
+        worker = sandbox.worker(directory=Path(alone), own_cache=True)
         try:
             status: int = worker.call(
                 "minimizer.sandbox.worker:run_script", f"{stem}.py", backend, timeout=TIMEOUT

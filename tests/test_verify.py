@@ -29,7 +29,7 @@ def repro(tmp_path, monkeypatch):
 
 
 def test_status_and_output(repro):
-    assert repro("print('shows')\nraise SystemExit(1)") == (1, "shows", [])
+    assert repro("print('shows')\nraise SystemExit(1)")[:2] == (1, "shows")
     assert repro("import os; os.abort()")[0] == -6
 
 
@@ -42,12 +42,22 @@ def test_no_help_from_the_environment(repro):
     assert repro(f"import os\nprint(os.getenv('PYTHONPATH'), os.getenv('{BACKEND}'))")[1] == "None None"
 
 
-def test_temporary_files_go_and_the_cache_stays(repro):
+def test_precompiled_headers_stay_and_all_else_goes(repro):
     text = """
 import tempfile, os
 from pathlib import Path
 tempfile.mkdtemp(prefix="aotinductor_")
-(Path(tempfile.gettempdir()) / "torchinductor_me" / "header").write_text("kept")
+inductor = Path(tempfile.gettempdir()) / "torchinductor_me"
+print(sorted(os.listdir(inductor)), sorted(os.listdir(inductor / "precompiled_headers")), flush=True)
+(inductor / "kernel").write_text("gone")
+(inductor / "precompiled_headers" / "header").write_text("kept")
 os.abort()
 """
-    assert repro(text) == (-6, "", ["header"])
+    empty, kept = ["precompiled_headers"], ["header"]
+    assert repro(text) == (-6, f"{empty} []", empty)
+    assert repro(text) == (-6, f"{empty} {kept}", empty)
+
+
+def test_no_kernels_from_an_earlier_run(repro, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/elsewhere")
+    assert repro("import os\nprint(os.getenv('TORCHINDUCTOR_CACHE_DIR'))")[1] == "None"
