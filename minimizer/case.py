@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from minimizer.program import Program, from_json, to_json
@@ -140,7 +141,7 @@ class Case:
                     found.setdefault(size, actual)
         return found
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Equal for cases that differ in names only."""
         text = json.dumps(

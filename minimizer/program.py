@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from minimizer.symbolic import Size, free_symbols, substitute
@@ -200,7 +201,7 @@ class Program:
                 return record.meta
         raise KeyError(name)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A hash that renaming does not change and any other difference does."""
         return hashlib.sha256(json.dumps(to_json(canonical(self)), sort_keys=True).encode()).hexdigest()[:20]

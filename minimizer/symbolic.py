@@ -111,8 +111,11 @@ def free_symbols(size: Size) -> frozenset[str]:
     >>> sorted(free_symbols("max(s0, s1) // 2"))
     ['s0', 's1']
     """
-    if isinstance(size, int):
-        return frozenset()
+    return frozenset() if isinstance(size, int) else _free_symbols(size)
+
+
+@lru_cache(maxsize=4096)
+def _free_symbols(size: str) -> frozenset[str]:
     tree = _parse(size)
     called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
     modules = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
@@ -153,6 +156,7 @@ def is_symbol(size: Size) -> bool:
     return isinstance(size, str) and isinstance(_parse(size), ast.Name)
 
 
+@lru_cache(maxsize=4096)
 def linear(expr: str) -> tuple[str, int, int] | None:
     """``(symbol, factor, offset)`` when the size is ``factor * symbol + offset``, else None.
 
