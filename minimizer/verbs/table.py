@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 
+from minimizer.verbs.bisect import BISECT
 from minimizer.verbs.bundle import BUNDLE
 from minimizer.verbs.completion import completion_verb
 from minimizer.verbs.corpus import CORPUS
@@ -17,7 +18,7 @@ from minimizer.verbs.replay import REPLAY
 from minimizer.verbs.report import REPORT
 from minimizer.verbs.verb import Verb
 
-_PLAIN = (REPLAY, EXPLAIN, REPORT, BUNDLE, NIGHTLY, CORPUS, DOCTOR, PASSES_VERB)
+_PLAIN = (REPLAY, EXPLAIN, REPORT, BUNDLE, BISECT, NIGHTLY, CORPUS, DOCTOR, PASSES_VERB)
 
 VERBS: Mapping[str, Verb] = {verb.name: verb for verb in (*_PLAIN, completion_verb(_PLAIN, takes_options))}
 
