@@ -63,7 +63,8 @@ Judge = Callable[..., Verdict]
 class Finding:
     """A failing set of inputs and those of the calls before it, found at input `tried`; `mild` as in `mild`.
 
-    `before` are inputs that the loaded program had been given, and judged right on, when it was found.
+    `before` are inputs that the loaded program had been given, and judged right on, when it was found;
+    `manner` is how it was called (`case.MANNERS`).
     """
 
     values: Values
@@ -72,6 +73,7 @@ class Finding:
     tried: int
     mild: bool = False
     before: tuple[Values, ...] = ()
+    manner: str = ""
 
     @property
     def numel(self) -> int:
@@ -81,12 +83,16 @@ class Finding:
 
 @dataclass
 class FuzzReport:
-    """What a search found: the finding to go on with, other findings by signature, and counts."""
+    """What a search found: the finding to go on with, other findings by signature, and counts.
+
+    `passed` are the last inputs that were right.
+    """
 
     finding: Finding | None = None
     also: dict[Signature, Finding] = field(default_factory=dict)
     tried: int = 0
     invalid: int = 0
+    passed: tuple[Values, ...] = ()
 
 
 class _Found(Exception):
@@ -244,6 +250,7 @@ def search(
                 break
         else:
             _rounds(space, try_calls, report, seed, stateful, over)
+    report.passed = tuple(recent)
     ranked = sorted(report.also.values(), key=lambda f: (f.mild, -f.failure.severity, f.tried))
     report.finding = ranked[0] if ranked else None
     if report.finding is not None:

@@ -227,7 +227,7 @@ def _script(
         title=title,
         versions=dict(run.record.versions or {}),
         imports=_bring_operators(run, case),
-        repeat=1 if found.certain else found.repeats,
+        repeat=max(found.repeats, 11 if case.settings.manner == "again" else 1),
         timeout=HANG_TIMEOUT,
     )
     return text, saved

@@ -13,10 +13,10 @@ from typing import Any
 
 import hypothesis.configuration
 
-from minimizer import brought, fuzz, handing, outside
+from minimizer import brought, fuzz, handing, outside, steady
 from minimizer.blame import cause_of
 from minimizer.capture import LADDER, Determinism, Rung, capture
-from minimizer.case import Case, Settings, Value, Values
+from minimizer.case import MANNERS, Case, Settings, Value, Values
 from minimizer.console import Console
 from minimizer.contract import Misuse
 from minimizer.devices import survey
@@ -145,7 +145,7 @@ class Run:
             found = self.capture(failed, case, before)
             self.meter.mark("capture")
             case, failure = _on_rung(case, found.rung, before), found.failure
-            if finding is not None:
+            if finding is not None and not finding.manner:
                 self.region(info, replace(finding, earlier=case.earlier), failure)
                 self.meter.mark("region")
             self._store(case, failure, found)
@@ -307,7 +307,16 @@ class Run:
         )
         also = tuple(f"{s}: {f.failure.message.splitlines()[0][:200]}" for s, f in report.also.items())
         self.note(inputs_tried=report.tried, findings=also)
-        return report.finding
+        return report.finding or self.unsteady(info, report.passed)
+
+    def unsteady(self, info: TargetInfo, passed: Sequence[Values]) -> fuzz.Finding | None:
+        """Call what was right in other manners: over and over, after a second load, from threads."""
+        ways = steady.manners(info.program, info.stateful, self.request.variant.path)
+        give_up = self.clock.past(self.options.search_share)
+        finding = steady.unsteady(self.bench.judge, ways, tuple(info.examples), passed, give_up)
+        ended = "right in each" if finding is None else f"wrong {MANNERS[finding.manner]}"
+        self.console.say("again", f"{', '.join(MANNERS[way] for way in ways)}: {ended}")
+        return finding
 
     def nothing(self) -> int:
         """Say that nothing failed."""
@@ -326,6 +335,7 @@ class Run:
             config=info.config,
             environment=self.options.environment,
             modules=modules,
+            manner=finding.manner if finding is not None else "",
         )
         return Case(info.program, tuple(values), settings, earlier)
 
@@ -356,7 +366,8 @@ class Run:
             environment = self.options.environment + rung.environment
             bench = TargetBench(self.sandbox, self.request, self.package, environment, info=self.bench.info)
             try:
-                return bench.judge(*_on_rung(case, rung, before).sequence, plainly=True)
+                calls = _on_rung(case, rung, before).sequence
+                return bench.judge(*calls, plainly=True, manner=case.settings.manner)
             finally:
                 bench.close()
 

@@ -16,6 +16,8 @@ def headline(failure: Failure) -> str:
     names = {
         "wrong_value": "wrong output",
         "wrong_metadata": "wrong kind of output",
+        "wrong_aliasing": "memory is shared",
+        "nondeterministic": "other answers from call to call",
         "compile_error": "the compiler raises",
         "cxx_error": "the generated C++ does not compile",
         "runtime_error": "the compiled program raises",
@@ -75,6 +77,8 @@ def title_of(case: Case, failure: Failure) -> str:
         "wrong_value": "gives wrong values",
         "wrong_metadata": f"gives another {failure.flavour}",
         "lost_mutation": "loses a mutation of its input",
+        "wrong_aliasing": "returns memory that something else holds",
+        "nondeterministic": "gives other values from call to call",
         "compile_error": "cannot be compiled",
         "cxx_error": "generates C++ that does not compile",
         "crash": "ends the process",

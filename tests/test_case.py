@@ -40,6 +40,7 @@ CASE = Case(
         config=(("cpp.simdlen", 1), ("freezing", True)),
         environment=(("OMP_NUM_THREADS", "1"),),
         modules=("ops.py",),
+        manner="reload",
     ),
     earlier=((replace(FILLED, shape=(9, 4)), replace(TAKEN, shape=(18,), take=(18,))),),
 )
@@ -92,6 +93,7 @@ def damaged(change):
         lambda plain: plain.update(values=["x", "y"]),
         lambda plain: plain.update(settings=[]),
         lambda plain: plain["settings"].update(calls=-4),
+        lambda plain: plain["settings"].update(manner="upside down"),
         lambda plain: plain.update(earlier=[[{}]]),
         lambda plain: plain["settings"].update(config=[["a", 1]]),
         lambda plain: plain["settings"].update(modules=None),

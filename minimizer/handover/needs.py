@@ -25,9 +25,9 @@ ALLOCATOR = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
 """Variables that a process reads before Python runs: only a child can be given them."""
 LOCALS = frozenset(
     """
-    Model Path actual args backend check child compiled config copy dims eager error example expected
-    function inputs job kwargs math mine model operator os package path program raised saved signal subprocess
-    sys test_fn theirs torch tree_map
+    Model Path actual args backend calls check child compiled config copy dims eager error example expected
+    function given inputs job kwargs math memory mine model one operator os package path pool program raised
+    saved shared side sides signal subprocess sys test_fn theirs torch tree_leaves tree_map
     """.split()
 )
 """Names that a script has a use for."""
@@ -72,6 +72,11 @@ class Needs:
         return len(self.case.sequence)
 
     @cached_property
+    def threads(self) -> int:
+        """Threads that call the compiled program; 0 where the main one does."""
+        return {"thread": 1, "threads": 2}.get(self.case.settings.manner, 0)
+
+    @cached_property
     def varied(self) -> bool:
         """Whether the calls are given different inputs."""
         return any(call != self.case.values for call in self.case.earlier)
@@ -80,7 +85,7 @@ class Needs:
     def copies_inputs(self) -> bool:
         bases = alias_bases(self.program)
         given = {i.name for i in self.program.inputs}
-        shared = any(bases.get(name, name) in given for name in self.program.outputs)
+        shared = any(bases.get(name, name) in given for name in self.program.outputs) or self.threads > 0
         return self.compares_inputs or shared or self.calls > 1
 
     @cached_property

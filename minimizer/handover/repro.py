@@ -214,8 +214,47 @@ class _Script(Needs):
         first = ['os.environ.pop("LD_PRELOAD")  # not for the compiler'] if self.asan else []
         return [*first, *self.prepare(), *compile_statements(self), *self.repeated(self.call("compiled"))]
 
+    def thread_body(self) -> list[str]:
+        """Ten calls from other threads, compared with eager's answers."""
+        source = f"for {self.given().strip('()')} in calls * 5" if self.varied else "for _ in range(10)"
+        return [
+            *self.prepare(),
+            *compile_statements(self),
+            f"given = [copy.deepcopy({self.given()}) {source}]",
+            f"expected = [{self.call(self.eager_model(), 'one')} for one in copy.deepcopy(given)]",
+            f"with ThreadPoolExecutor({self.threads}) as pool:",
+            f"{INDENT}actual = list(pool.map(lambda one: {self.call('compiled', 'one')}, given))",
+            *self.compare(final=True),
+        ]
+
+    def sharing_body(self) -> list[str]:
+        """The pairs of tensors, inputs and outputs of all calls, that share memory on either side."""
+        head = [self.every_call] if self.calls > 1 else ["for _ in range(1):"]
+        return [
+            *self.prepare(),
+            *compile_statements(self),
+            "sides = [], []",
+            *head,
+            f"{INDENT}for side, function in zip(sides, ({self.eager_model()}, compiled)):",
+            f"{INDENT * 2}given = copy.deepcopy({self.given()})",
+            f"{INDENT * 2}side += tree_leaves((given, {self.call('function', 'given')}))",
+            "shared = []",
+            "for side in sides:",
+            f"{INDENT}memory = [one.untyped_storage().data_ptr() for one in side]",
+            f"{INDENT}shared.append({{(i, memory.index(m)) for i, m in enumerate(memory)}})",
+            'print(f"eager    {shared[0]}\\ncompiled {shared[1]}")',
+            "return shared[1] <= shared[0]",
+        ]
+
+    def second_load(self) -> list[str]:
+        """The package called, and loaded once more."""
+        if self.case.settings.manner != "reload":
+            return []
+        again = "compiled = torch._inductor.aoti_load_package(path)"
+        return ['if backend == "aoti":', INDENT + self.call("compiled"), INDENT + again]
+
     def compare_body(self) -> list[str]:
-        lines = [*self.prepare(), *compile_statements(self)]
+        lines = [*self.prepare(), *compile_statements(self), *self.second_load()]
         eager = self.eager_model()
         if self.calls > 1 and self.copies_model:
             lines.append(f"eager = {eager}")
@@ -267,7 +306,7 @@ class _Script(Needs):
         if self.failure.flavour in ("type", "structure"):
             return "tree_map(type, actual) == tree_map(type, expected)"
         meta = self.single_output
-        if meta is None or self.failure.flavour == "stride":
+        if meta is None or self.failure.flavour == "stride" or self.threads:
             return ""
         if not meta.dtype.startswith(("float", "bfloat", "complex")):
             return "actual.dtype == expected.dtype and torch.equal(actual, expected)"
@@ -284,6 +323,10 @@ class _Script(Needs):
             return self.error_body()
         if kind in LOST:
             return self.lost_body()
+        if kind == "wrong_aliasing":
+            return self.sharing_body()
+        if self.threads and kind not in DEATHS | {"hang"}:
+            return self.thread_body()
         return self.death_body() if kind in DEATHS | {"hang"} else self.compare_body()
 
     def parent(self) -> list[str]:
@@ -348,11 +391,14 @@ class _Script(Needs):
         if late and "os" not in wanted:
             wanted = sorted([*wanted, "os"])
         lines = [f"import {name}" for name in wanted]
+        pool = "from concurrent.futures import ThreadPoolExecutor"
+        lines += [pool] if "ThreadPoolExecutor(" in code else []
         lines += ["from pathlib import Path"] if "Path(__file__)" in code else []
         if late:
             lines += ["", *(f"os.environ[{literal(k)}] = {literal(v)}" for k, v in late)]
         lines += ["", "import torch"] if lines else ["import torch"]
-        lines += ["from torch.utils._pytree import tree_map"] if "tree_map(" in code else []
+        wanted = [name for name in ("tree_leaves", "tree_map") if f"{name}(" in code]
+        lines += [f"from torch.utils._pytree import {', '.join(wanted)}"] if wanted else []
         return "\n".join([*lines, *(line for line in self.imports if not line or line not in lines)])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from minimizer.case import Case
+from minimizer.case import MANNERS, Case
 from minimizer.reduce.cut import Observations
 from minimizer.reduce.proposals import Proposals
 
@@ -17,7 +17,7 @@ from minimizer.reduce.proposals import Proposals
 def default_settings(case: Case, observed: Observations) -> Proposals:
     """All settings at their defaults, else each by itself."""
     settings = case.settings
-    plain = replace(settings, config=(), environment=())
+    plain = replace(settings, config=(), environment=(), manner="")
     if plain != settings and (yield replace(case, settings=plain)):
         return
     current, again = case, True
@@ -38,3 +38,5 @@ def without_each_setting(case: Case) -> Iterator[tuple[str, Case]]:
     for key, value in settings.environment:
         left = tuple(entry for entry in settings.environment if entry[0] != key)
         yield f"{key}={value}", replace(case, settings=replace(settings, environment=left))
+    if settings.manner:
+        yield f"called {MANNERS[settings.manner]}", replace(case, settings=replace(settings, manner=""))

@@ -46,7 +46,7 @@ def size_key(case: Case) -> SizeKey:
         sum(not is_contiguous(i.meta) for i in program.inputs),
         sum((value.stride is not None) + (value.offset > 0) for value in values),
         sum(value_cost(value) for value in values),
-        len(settings.config) + len(settings.environment),
+        len(settings.config) + len(settings.environment) + bool(settings.manner),
         len(case.earlier),
     )
 

@@ -166,6 +166,15 @@ SAMPLES = {
     "two_calls": called_twice(nested),
     "another_call_before": called_before(relu, (value("float32", 2, 3), "torch.ones(2, 3)")),
     "another_call_before_by_name": called_before(by_name, (value("float32", 2, 3), "torch.ones(2, 3)")),
+    "memory_is_shared": failing_with(relu, "wrong_aliasing", flavour="output shares memory with input"),
+    "memory_is_shared_between_calls": failing_with(
+        called_before(by_name, (value("float32", 2, 3), "torch.ones(2, 3)")), "wrong_aliasing"
+    ),
+    "second_load": with_settings(relu, manner="reload"),
+    "other_thread": with_settings(nested, manner="thread"),
+    "two_threads": called_before(
+        with_settings(relu, manner="threads"), (value("float32", 2, 3), "torch.ones(2, 3)")
+    ),
     "lost_error_after_a_call": failing_with(
         called_before(relu, (value("float32", 2, 3), "torch.ones(2, 3)")), "lost_error"
     ),
