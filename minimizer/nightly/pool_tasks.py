@@ -94,6 +94,19 @@ def export_alone() -> list[str]:
     return said
 
 
+def lower_alone() -> list[Failure | None]:
+    """For each member of the open pool how code generation fails on it alone (None: it does not)."""
+    assert _pool is not None
+    found: list[Failure | None] = []
+    for member in _pool.members:
+        try:
+            stages.compile_package(member.session.ep, {}, "unused.pt2", "lower")
+            found.append(None)
+        except stages.StageError as problem:
+            found.append(problem.failure)
+    return found
+
+
 def compile_pool(package: str, level: str) -> Failure | None:
     """Export and compile the open pool; the failure of kind ``export_error`` and so on when it cannot be."""
     assert _pool is not None

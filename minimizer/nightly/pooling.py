@@ -153,6 +153,8 @@ class _Attempt:
             report.compiles += 1
             if failure is not None and failure.stage == "export" and len(self._cases) > 1:
                 self._drop(worker.call(TASKS + "export_alone", timeout=COMPILE_TIMEOUT), report)
+            if failure is not None and failure.stage == "lower" and len(self._cases) > 1:
+                self._convict_lowered(worker.call(TASKS + "lower_alone", timeout=COMPILE_TIMEOUT), report)
             return failure or worker.call(TASKS + "load_pool", str(self._package), timeout=OPEN_TIMEOUT)
         except WorkerLost as lost:
             if lost.stage in COMPILED_STAGES:
@@ -163,6 +165,15 @@ class _Attempt:
         report.refused |= {case.key: reason for case, reason in zip(self._cases, said) if reason}
         if any(said):
             raise _Shrunk([case for case, reason in zip(self._cases, said) if not reason])
+
+    def _convict_lowered(self, failures: Sequence[Failure | None], report: PoolReport) -> None:
+        """Members for which no code can be generated alone either are suspects; the others go on."""
+        for k, failure in enumerate(failures):
+            if failure is not None:
+                report.judged += 1
+                self._convict(k, self._cases[k].values, failure, report)
+        if any(failures):
+            raise _Shrunk([case for case, failure in zip(self._cases, failures) if failure is None])
 
     def rounds(self, most: int, report: PoolReport) -> None:
         """Judge inputs, one set for each member at a time."""
