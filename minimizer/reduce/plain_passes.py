@@ -11,17 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from minimizer.case import Case, Literal, Scalar, Stored, Value
+from minimizer.case import Case, Literal, Scalar, Stored, Value, Values
 from minimizer.liveness import alias_bases
 from minimizer.program import (
     Input,
     Node,
     Program,
     Ref,
-    Sym,
     TensorMeta,
     Torch,
-    leaves,
     map_args,
 )
 from minimizer.reduce.cut import Observations, finish, reread, substitute_refs
@@ -154,7 +152,8 @@ def plain_dtypes(case: Case, observed: Observations) -> Proposals:
     """float32 for all inputs of another floating dtype, int64 for all of another integer dtype."""
 
     def options(current: Case) -> Iterator[Case | None]:
-        for dtype in dict.fromkeys(i.meta.dtype for i in current.program.inputs):
+        read = {name for node in current.program.nodes for name in node.inputs}
+        for dtype in dict.fromkeys(i.meta.dtype for i in current.program.inputs if i.name in read):
             plain = PLAIN_DTYPE.get(dtype, dtype)
             yield None if plain == dtype else with_dtype(current, dtype, plain)
 
@@ -164,12 +163,8 @@ def plain_dtypes(case: Case, observed: Observations) -> Proposals:
 def with_dtype(case: Case, old: str, new: str) -> Case | None:
     """The case with one dtype for another wherever it is spoken of; None where a tensor is stored."""
     program = case.program
-    stored = any(s.meta.dtype == old for s in program.state)
-    values: list[Value] = []
-    for value in case.values:
-        stored = stored or (value.dtype == old and isinstance(value.data, Stored))
-        values.append(_retyped(value, new) if value.dtype == old else value)
-    if stored:
+    given = [value for values in case.sequence for value in values if value.dtype == old]
+    if any(s.meta.dtype == old for s in program.state) or any(isinstance(v.data, Stored) for v in given):
         return None
 
     def change(leaf: Any) -> Any:
@@ -177,7 +172,8 @@ def with_dtype(case: Case, old: str, new: str) -> Case | None:
             return replace(leaf, dtype=new)
         return Torch(new) if leaf == Torch(old) else leaf
 
-    return replace(case, program=_mapped(program, change), values=tuple(values))
+    calls = [tuple(_retyped(v, new) if v.dtype == old else v for v in values) for values in case.sequence]
+    return replace(case, program=_mapped(program, change), values=calls[-1], earlier=tuple(calls[:-1]))
 
 
 def _retyped(value: Value, dtype: str) -> Value:
@@ -238,19 +234,12 @@ def with_size(case: Case, old: int, new: int) -> Case | None:
     program = case.program
     if any(old in s.meta.shape for s in program.state):
         return None
-    inputs, values = [], []
-    for i, value in zip(program.inputs, case.values, strict=True):
-        if old in i.meta.shape:
-            shape = tuple(new if size == old else size for size in i.meta.shape)
-            actual = tuple(new if s == old else n for s, n in zip(i.meta.shape, value.shape, strict=True))
-            smaller = resized(value, actual, None)
-            if smaller is None or not is_contiguous(i.meta):
-                return None
-            inputs.append(Input(i.name, replace(i.meta, shape=shape, stride=contiguous(shape))))
-            values.append(smaller)
-        else:
-            inputs.append(i)
-            values.append(value)
+    if any(old in i.meta.shape and not is_contiguous(i.meta) for i in program.inputs):
+        return None
+    calls = [_with_sizes(program, values, old, new) for values in case.sequence]
+    smaller = [values for values in calls if values is not None]
+    if len(smaller) < len(calls):
+        return None
 
     def number(leaf: Any) -> Any:
         return new if type(leaf) is int and leaf == old else leaf
@@ -265,7 +254,18 @@ def with_size(case: Case, old: int, new: int) -> Case | None:
         kwargs = tuple((key, map_args(value, number)) for key, value in n.kwargs)
         return replace(n, args=map_args(n.args, number), kwargs=kwargs, meta=map_args(n.meta, meta))
 
-    changed = replace(program, inputs=tuple(inputs), nodes=tuple(map(node, program.nodes)))
-    if any(isinstance(leaf, Sym) for leaf in leaves(program.output)):
-        return None
-    return replace(case, program=changed, values=tuple(values))
+    inputs = tuple(Input(i.name, meta(i.meta)) for i in program.inputs)
+    changed = replace(program, inputs=inputs, nodes=tuple(map(node, program.nodes)))
+    return replace(case, program=changed, values=smaller[-1], earlier=tuple(smaller[:-1]))
+
+
+def _with_sizes(program: Program, values: Values, old: int, new: int) -> Values | None:
+    """One call's values with the leading `new` elements of each dim of static size `old`."""
+    found: list[Value] = []
+    for i, value in zip(program.inputs, values, strict=True):
+        sizes = zip(i.meta.shape, value.shape, strict=True)
+        smaller = resized(value, tuple(new if s == old else n for s, n in sizes), None)
+        if smaller is None:
+            return None
+        found.append(smaller)
+    return tuple(found)

@@ -27,6 +27,7 @@ def size_key(case: Case) -> SizeKey:
     program = case.program
     settings = case.settings
     values = spelled_out(case)
+    read = {name for node in program.nodes for name in node.inputs}  # the other inputs just carry sizes
     return (
         program.operator_count,
         _node_count(program),
@@ -40,7 +41,7 @@ def size_key(case: Case) -> SizeKey:
         sum(strangeness(node) for node in program.nodes),
         _argument_count(program),
         sum(scalar_cost(leaf) for leaf in _scalars(program)),
-        sum(i.meta.dtype in PLAIN_DTYPE for i in program.inputs),
+        sum(i.meta.dtype in PLAIN_DTYPE for i in program.inputs if i.name in read),
         sum(value.numel for value in values),
         sum(symbol.hint for symbol in program.symbols),
         sum(not is_contiguous(i.meta) for i in program.inputs),
