@@ -6,17 +6,19 @@ the new one. A folder belongs to one target; with another target in it, nothing 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from minimizer.case import Case, case_from_json, case_to_json
 
 MARKER = ".aoti-minimize.json"
+LOCK = ".aoti-minimize.lock"
 RESULTS = (
     "summary.json",
     "record.json",
@@ -59,11 +61,12 @@ class RunFolder:
                     raise FolderError(
                         f"{self.path} holds a run of {known.get('target')}; choose another folder with --out"
                     )
-            elif self.path.exists() and any(self.path.iterdir()):
+            elif self.path.exists() and any(p.name != LOCK for p in self.path.iterdir()):
                 raise FolderError(f"{self.path} is not empty and not a run folder; choose another with --out")
             elif resume:
                 raise FolderError(f"there is no run in {self.path} to resume; run without --resume")
             self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = self._locked()
             if not resume:
                 self._clear()
             self.store.mkdir(parents=True, exist_ok=True)
@@ -74,6 +77,24 @@ class RunFolder:
             raise FolderError(
                 f"{self.path} cannot be written: {problem.strerror}; choose another with --out"
             ) from problem
+
+    def _locked(self) -> IO[str]:
+        """The lock of the folder, held until this process ends, however it ends. Raises FolderError."""
+        lock = (self.path / LOCK).open("a+")
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            lock.seek(0)
+            other = lock.read(20).strip() or "unknown"
+            lock.close()
+            raise FolderError(
+                f"{self.path} is in use by another run (process {other}); "
+                "wait for it or choose another folder with --out"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        return lock
 
     def _clear(self) -> None:
         """Remove what an earlier run of the same target left, and nothing else."""

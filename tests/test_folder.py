@@ -1,11 +1,13 @@
 """Run folders: one target's own, whole files only, and nothing of anybody else's is touched."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from minimizer.case import Case, Settings, Stored, Value
-from minimizer.folder import MARKER, FolderError, RunFolder
+from minimizer.folder import LOCK, MARKER, FolderError, RunFolder
 from minimizer.program import Input, Node, Program, Ref, State, TensorMeta
 
 META = TensorMeta("float32", (4,), (1,))
@@ -39,7 +41,7 @@ def files(path):
 
 def test_a_new_folder_holds_its_marker_only(out, target):
     folder = RunFolder(out, target, resume=False)
-    assert files(out) == [MARKER]
+    assert files(out) == [MARKER, LOCK]
     assert folder.store.is_dir()
     assert json.loads((out / MARKER).read_text())["target"] == "model.py"
 
@@ -106,7 +108,7 @@ def test_a_new_run_clears_the_old_one_and_nothing_else(out, target):
     for name in [*ours, "notes.txt"]:
         folder.write(name, "old")
     RunFolder(out, target, resume=False)
-    assert files(out) == [MARKER, "notes.txt"]
+    assert files(out) == [MARKER, LOCK, "notes.txt"]
 
 
 def test_resuming_keeps_everything(out, target):
@@ -141,3 +143,27 @@ def test_a_damaged_case(out, target, text):
     folder.write("case/case.json", text)
     with pytest.raises(FolderError, match="cannot be read: .*; run again without --resume"):
         folder.load_case()
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    model = tmp_path / "model.py"
+    code = (
+        "import sys, pathlib; from minimizer.folder import RunFolder; "
+        "folder = RunFolder(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), resume=False); "
+        "print('mine', flush=True); sys.stdin.read()"
+    )
+    first = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "out"), str(model)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert first.stdout.readline() == "mine\n"
+    with pytest.raises(
+        FolderError, match=rf"is in use by another run \(process {first.pid}\); wait for it or"
+    ):
+        RunFolder(tmp_path / "out", model, resume=False)
+    assert (tmp_path / "out" / MARKER).exists()
+    first.kill()
+    first.communicate()
+    RunFolder(tmp_path / "out", model, resume=True)

@@ -11,6 +11,8 @@ from minimizer.targets.model_file import (  # noqa: E402
     MODULE,
     Unusable,
     check_containers,
+    check_outputs,
+    check_state,
     check_tensors,
     dim_names,
     export,
@@ -355,3 +357,64 @@ def test_containers_that_can_be_stored(write):
     text = OWN + "torch.export.register_dataclass(Data, serialized_type_name='tests.Data')\n"
     check_containers(*exported(write(text + "example_inputs = (Data(torch.zeros(2)),)\n")))
     check_containers(*exported(write(LINEAR)))
+
+
+TWICE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        one = torch.ones(3)
+        self.register_buffer("first", one)
+        self.register_buffer("second", {second})
+
+    def forward(self, x):
+        {forward}
+
+model = Model()
+example_inputs = (torch.ones(3),)
+"""
+
+
+def program_of(path):
+    target = load(path)
+    return target, export(target, target.get_model())
+
+
+@pytest.mark.parametrize(
+    "forward", ["self.first.add_(1); return x + self.second", "return self.second.mul_(x)"]
+)
+def test_a_buffer_with_two_names_that_is_written_to(write, forward):
+    target, ep = program_of(write(TWICE.format(second="one", forward=forward)))
+    with pytest.raises(Unusable) as problem:
+        check_state(target, ep)
+    assert str(problem.value) == (
+        "model.py: the buffers 'first' and 'second' are one tensor, and the model writes to it, which "
+        "torch.export cannot express; register it once, or give each a tensor of its own"
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "forward"),
+    [
+        ("one", "return x + self.first * self.second"),
+        ("one.clone()", "self.first.add_(1); return x + self.second"),
+        ("torch.ones(0)", "self.first.add_(1); return x + 1"),
+    ],
+)
+def test_buffers_that_are_fine(write, second, forward):
+    check_state(*program_of(write(TWICE.format(second=second, forward=forward))))
+
+
+def test_a_model_that_returns_text(write):
+    target, ep = program_of(write(TWICE.format(second="one", forward="return x + 1, 'name'")))
+    with pytest.raises(
+        Unusable, match="returns the text 'name', which no package can hold; return tensors only"
+    ):
+        check_outputs(target, ep)
+
+
+@pytest.mark.parametrize("forward", ["return x + 1", "return x + 1, 3, None", "return {'name': x + 1}"])
+def test_outputs_that_are_fine(write, forward):
+    check_outputs(*program_of(write(TWICE.format(second="one", forward=forward))))

@@ -7,6 +7,7 @@ killed it is known and the next worker loads the same package.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -72,6 +73,13 @@ def loss_failure(lost: WorkerLost) -> Failure:
     return Failure("crash", stage, message, lost.signal, lost.output)
 
 
+def _here() -> Path | None:
+    """The current folder, where a person's own paths lead; None when it has been removed."""
+    with contextlib.suppress(OSError):
+        return Path.cwd()
+    return None
+
+
 class TargetBench:
     """Judges inputs of a model file against one compiled package."""
 
@@ -99,7 +107,7 @@ class TargetBench:
 
     def _fresh(self) -> Worker:
         self.close()
-        self._worker = self._sandbox.worker(self._environment, directory=Path.cwd())
+        self._worker = self._sandbox.worker(self._environment, directory=_here())
         self._loaded = False
         self.workers += 1
         return self._worker

@@ -61,6 +61,8 @@ def open_target(request: TargetRequest) -> TargetInfo:
     note("export")
     ep = _session.ep
     model_file.check_containers(target, ep)
+    model_file.check_outputs(target, ep)
+    model_file.check_state(target, ep)
     store = Store(request.store)
     tensors = [leaf for leaf in _subject.flat if isinstance(leaf, torch.Tensor)]
     untranslatable = ""
@@ -190,7 +192,10 @@ def judge_inputs(calls: Sequence[Values], store: str, plainly: bool = False, man
         made = [[make_tensor(value, Store(store)) for value in values] for values in calls]
     except (RuntimeError, ValueError) as problem:
         return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
-    return _session.judge(*map(_subject.with_tensors, made), plainly=plainly, manner=manner)
+    try:
+        return _session.judge(*map(_subject.with_tensors, made), plainly=plainly, manner=manner)
+    except (SystemExit, KeyboardInterrupt) as end:  # code of the model's own; compiled code has none
+        return Verdict("invalid", reason=f"eager raises {type(end).__name__}")
 
 
 def bare_loop(inputs: Sequence[Sequence[Value]], store: str) -> float:

@@ -31,7 +31,7 @@ _START = """
 import os, sys
 sys.path[:] = [entry for entry in sys.path if entry] + [sys.argv[3]]
 from minimizer.sandbox.zygote import main
-main(int(sys.argv[1]), sys.argv[2])
+main(int(sys.argv[1]), sys.argv[2], sys.argv[4])
 os._exit(0)  # taking torch down in order has no use and takes its time
 """
 """Starts a zygote. The current folder is no place to import from: it may hold a torch.py or a random.py."""
@@ -92,12 +92,18 @@ class _Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs, log.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _START, str(theirs.fileno()), preload, _ROOT],
+                [sys.executable, "-c", _START, str(theirs.fileno()), preload, _ROOT, str(log.parent)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**_FRUGAL, **os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1", **environment},
+                env={
+                    **_FRUGAL,
+                    **os.environ,
+                    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+                    "PYTHONWARNINGS": "",
+                    **environment,
+                },
                 start_new_session=True,
             )
         self.channel = ours
@@ -134,19 +140,33 @@ class _Zygote:
         if self.ready:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(5.0)  # it ends by itself, after all that it has started
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        for pid in _session_of(self.process.pid):  # there are some left if it was killed itself
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
+
+
+def _session_of(leader: int) -> list[int]:
+    """The processes of a session, from /proc."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if int(entry.read_text().rpartition(")")[2].split()[3]) == leader:
+                found.append(int(entry.parent.name))
+    return found
 
 
 class Worker:
     """One forked process that answers tasks until it dies or is closed."""
 
     def __init__(self, zygote: _Zygote, pid: int, connection: Connection, output: Path) -> None:
+        """`output` is a file in the worker's own folder, which goes with it."""
         self._zygote = zygote
         self.pid = pid
         self._connection = connection
         self._output = output
+        self._last_words = ""
         self.alive = True
         self.stage = ""
 
@@ -202,7 +222,7 @@ class Worker:
         with contextlib.suppress(FileNotFoundError), self._output.open("rb") as stream:
             stream.seek(max(0, self._output.stat().st_size - TAIL))
             return stream.read().decode(errors="replace")
-        return ""
+        return self._last_words
 
     def _died(self, ended: dict[str, Any] | None = None) -> Died:
         if ended is None:
@@ -219,6 +239,8 @@ class Worker:
         self._connection.close()
         if ended is None:
             ended = self._zygote.ask({"do": "kill", "pid": self.pid})
+        self._last_words = self.output
+        shutil.rmtree(self._output.parent, ignore_errors=True)
         return int(ended["code"])
 
     def kill(self) -> None:
@@ -310,7 +332,7 @@ class Sandbox:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         request = {
             "do": "fork",
-            "directory": str(directory or own),
+            "directory": str(directory if directory and directory.is_dir() else own),
             "environment": {"TMPDIR": str(own), "TORCHINDUCTOR_CACHE_DIR": str(cache)},
             "memory_limit": self._memory_limit,
         }

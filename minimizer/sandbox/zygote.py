@@ -16,6 +16,7 @@ import importlib
 import os
 import pickle
 import resource
+import shutil
 import signal
 import socket
 import tempfile
@@ -27,10 +28,13 @@ _PR_SET_CHILD_SUBREAPER = 36
 _FDS_PER_FORK = 3
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends (Linux; elsewhere nothing happens)."""
+def die_with_parent(*, wanted: bool = True) -> None:
+    """Ask the kernel to kill this process when its parent ends (Linux; elsewhere nothing happens).
+
+    Strictly, when the thread ends that started it. With `wanted` False this is taken back.
+    """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL if wanted else 0, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
@@ -99,8 +103,12 @@ def _reap(pid: int, block: bool) -> dict[str, Any] | None:
     return {"code": os.waitstatus_to_exitcode(status)}
 
 
-def main(fd: int, preload: str) -> None:
-    """Serve fork and reap requests until the far end closes."""
+def main(fd: int, preload: str, scratch: str = "") -> None:
+    """Serve fork and reap requests until the far end closes.
+
+    When it closes because the caller was killed, `scratch` is removed as well: nobody else will.
+    """
+    caller = os.getppid()
     die_with_parent()
     adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -112,6 +120,10 @@ def main(fd: int, preload: str) -> None:
         importlib.import_module(preload)
     gc.collect()
     gc.freeze()
+    # From here on the end of the channel tells of the caller's end, and there is time to clean up.
+    die_with_parent(wanted=False)
+    if os.getppid() != caller:
+        return
     channel.sendall(pickle.dumps({"ready": os.getpid()}))
     alive: set[int] = set()
     try:
@@ -142,3 +154,5 @@ def main(fd: int, preload: str) -> None:
         for pid in alive:
             _reap(pid, True)
         _bury_orphans(set())
+        if scratch and os.getppid() != caller:
+            shutil.rmtree(scratch, ignore_errors=True)

@@ -21,7 +21,8 @@ from torch.nn.parameter import UninitializedTensorMixin
 from torch.utils import _pytree as pytree
 
 from minimizer.console import one_line
-from minimizer.sandbox.worker import reopen_output, words_of
+from minimizer.sandbox.surroundings import put_back
+from minimizer.sandbox.worker import words_of
 from minimizer.targets import options
 
 MODULE = "aoti_minimize_target"
@@ -54,8 +55,12 @@ class ModelFile:
 
 
 def import_file(path: Path) -> ModuleType:
-    """Import a file with its folder on the path, as ``python FILE`` would. Raises Unusable."""
-    sys.path.insert(0, str(path.parent))
+    """Import a file with its folder on the path, as ``python FILE`` would. Raises Unusable.
+
+    Afterwards the folder comes last on the path: what compilers import later is not to be found in it.
+    """
+    folder = str(path.parent)
+    sys.path.insert(0, folder)
     spec = importlib.util.spec_from_file_location(MODULE, path)
     if spec is None or spec.loader is None:
         raise Unusable(f"{path.name} is not a Python file; give a .py file with get_model() in it")
@@ -63,7 +68,8 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[MODULE] = module
     seed_everything()
     try:
-        spec.loader.exec_module(module)
+        with put_back():
+            spec.loader.exec_module(module)
     except SystemExit as problem:
         raise Unusable(f"{path.name} calls sys.exit({_code(problem)}) when imported; remove that") from None
     except SyntaxError as problem:
@@ -76,7 +82,9 @@ def import_file(path: Path) -> ModuleType:
     except BaseException as problem:
         raise Unusable(f"{path.name} cannot be imported: {said_by(problem)}") from problem
     finally:
-        reopen_output()
+        sys.path[:] = [*(entry for entry in sys.path if entry != folder), folder]
+        if torch.get_default_device().type == "meta":
+            torch.set_default_device(None)  # nothing made from now on would have any data
     return module
 
 
@@ -167,13 +175,12 @@ def _optional(module: ModuleType, path: Path, function: str, attribute: str) -> 
 def called(function: Callable[[], Any], what: str) -> Any:
     """The answer of a function of the file. Raises Unusable, in the name of `what`, when there is none."""
     try:
-        return function()
+        with put_back():
+            return function()
     except SystemExit as problem:
         raise Unusable(f"{what} calls sys.exit({_code(problem)}); remove that") from None
     except BaseException as problem:
         raise Unusable(f"{what} raises {said_by(problem)}") from problem
-    finally:
-        reopen_output()
 
 
 def _call(function: Callable[[], Any], path: Path) -> Any:
@@ -210,7 +217,7 @@ def run_eager(target: ModelFile, model: torch.nn.Module) -> Any:
     """Call the model on copies of its example inputs. Raises Unusable when eager itself raises."""
     args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: t.clone(), (target.args, target.kwargs))
     try:
-        with torch.no_grad():
+        with torch.no_grad(), put_back():
             return model(*args, **kwargs)
     except SystemExit as problem:
         code = _code(problem)
@@ -249,6 +256,50 @@ def check_containers(target: ModelFile, ep: torch.export.ExportedProgram) -> Non
                     f"{target.path.name}: the model takes or returns a container that no package can store: "
                     f"{one_line(str(problem))}"
                 ) from None
+
+
+def check_outputs(target: ModelFile, ep: torch.export.ExportedProgram) -> None:
+    """Raise Unusable when the model returns text: a package returns tensors, numbers and None."""
+    for spec in ep.graph_signature.output_specs:
+        value = getattr(spec.arg, "value", None)
+        if isinstance(value, str):
+            raise Unusable(
+                f"{target.path.name}: the model returns the text {one_line(repr(value), 60)}, which no "
+                "package can hold; return tensors only"
+            )
+
+
+def check_state(target: ModelFile, ep: torch.export.ExportedProgram) -> None:
+    """Raise Unusable when the model writes to a buffer that it has under two names.
+
+    Export takes the two for independent tensors, so what is written to one is not seen in the other, or it
+    refuses at the next step.
+    """
+    names = dict(ep.graph_signature.inputs_to_buffers)
+    places: dict[int, list[str]] = {}
+    for name in names.values():
+        buffer = ep.state_dict.get(name)
+        if isinstance(buffer, torch.Tensor) and buffer.numel():
+            places.setdefault(buffer.untyped_storage().data_ptr(), []).append(name)
+    twice = {name: group for group in places.values() if len(group) > 1 for name in group}
+    for node in ep.graph.nodes:
+        for written in _written(node):
+            group = twice.get(names.get(written.name, ""))
+            if group:
+                listed = " and ".join(map(repr, group[:2]))
+                raise Unusable(
+                    f"{target.path.name}: the buffers {listed} are one tensor, and the model writes to it, "
+                    "which torch.export cannot express; register it once, or give each a tensor of its own"
+                )
+
+
+def _written(node: torch.fx.Node) -> list[torch.fx.Node]:
+    """The values that a call writes to."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    pairs = zip(schema.arguments, node.args)
+    return [v for a, v in pairs if a.alias_info and a.alias_info.is_write and isinstance(v, torch.fx.Node)]
 
 
 def siblings(target: ModelFile) -> tuple[str, ...]:
