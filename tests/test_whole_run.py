@@ -71,6 +71,9 @@ def test_a_wrong_value_is_found_reduced_and_proven(repo, tmp_path):
     assert found["determinism"] == {"runs": 5, "failures": 5, "rung": "as it is"}
     assert found["repro_verified"] == {"runs": 2, "failures": 2}
     assert found["region"]["predicate"].endswith((">= 16", "> 15"))
+    assert found["kernel"]["nodes"] == ["amin"]
+    assert found["kernel"]["repro_verified"] == {"runs": 3, "failures": 3}
+    assert "return torch.amin(" in (out / "kernel_repro.py").read_text()
     text = (out / "repro.py").read_text()
     assert "minimizer" not in text
     assert str(repo) not in text

@@ -124,6 +124,21 @@ def test_a_pass_that_loses_a_copy_acquits_the_kernel(sandbox, bench):
     assert "slice_scatter" in fault.evidence
 
 
+def test_everything_about_a_healthy_program_is_right(sandbox, bench):
+    case = case_of(call("a", "sin.default", Ref("x")), call("y", "mm.default", Ref("a"), Ref("x")))
+    worker = sandbox.worker()
+    try:
+        recording = worker.call(f"{TASKS}record", case, str(bench.store), timeout=120.0)
+        seen = worker.call(f"{TASKS}examine", case, str(bench.store), recording, timeout=120.0)
+    finally:
+        worker.close()
+    assert [(step.kernel, step.finished) for step in recording.steps] == [(True, True), (False, True)]
+    assert [(f.verdict, f.calls) for f in seen.findings] == [("right", ("sin",)), ("right", ("mm",))]
+    assert [said for _, said in seen.graphs] == [""] * len(seen.graphs)
+    assert len(seen.graphs) == 3
+    assert (len(seen.aoti), seen.differing) == (1, ())
+
+
 TOO_FAR = KernelSource(
     "cpp_fused_too_far_0",
     ("const float*", "float*", "const int64_t"),
