@@ -7,14 +7,15 @@ import re
 _FRAME = re.compile(r"^#\d+\s+.*", re.MULTILINE)
 _DULL = re.compile(
     r"^#\d+\s+(?:0x[0-9a-f]+ in )?(?:_?Py|cfunction_|method_|slot_|object_|type_call|vectorcall|func_"
-    r"|partial_|builtin_|run_mod|pymain|__libc_start|main\b|_start|\?\? \(\)|__pthread_kill|start_thread"
+    r"|partial_|builtin_|run_mod|pymain|__libc_start|main\b|_start|\?\? \(\)$|__pthread_kill|start_thread"
     r"|clone3?\b|raise|abort|__GI_|do_call|call_function)"
 )
 
 MOST = 12
 """Frames that are kept."""
 
-_STEPS = ("set pagination off", "run", "sharedlibrary inductor|libc10|libgomp|libc\\.so", "bt 60")
+_LIBRARIES = ("inductor", "libc10", "libgomp", "libgcc", "libstdc")
+_STEPS = ("set pagination off", "run", *(f"sharedlibrary {name}" for name in _LIBRARIES), "bt 60")
 COMMAND = (
     *("gdb", "-nx", "-batch", "-iex", "set auto-solib-add off"),
     *(word for step in _STEPS for word in ("-ex", step)),
