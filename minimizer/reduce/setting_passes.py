@@ -29,14 +29,28 @@ def default_settings(case: Case, observed: Observations) -> Proposals:
                 break
 
 
+_TOGETHER = frozenset({"ASAN_OPTIONS", "LD_PRELOAD", "TORCHINDUCTOR_CPP_MARCH"})
+"""Variables that build and run code with AddressSanitizer: one without the others means nothing."""
+
+
+def _separable(environment: tuple[tuple[str, str], ...]) -> Iterator[tuple[tuple[str, str], ...]]:
+    """The variables that can be left out by themselves, each alone, and those that go together."""
+    together = tuple(entry for entry in environment if entry[0] in _TOGETHER)
+    alone = tuple(entry for entry in environment if entry not in together)
+    yield from ((entry,) for entry in alone)
+    if together:
+        yield together
+
+
 def without_each_setting(case: Case) -> Iterator[tuple[str, Case]]:
     """Each setting that is not at its default, in words, with the case that leaves it out."""
     settings = case.settings
     for key, value in settings.config:
         rest = tuple(entry for entry in settings.config if entry[0] != key)
         yield f"{key}={value!r}", replace(case, settings=replace(settings, config=rest))
-    for key, value in settings.environment:
-        left = tuple(entry for entry in settings.environment if entry[0] != key)
-        yield f"{key}={value}", replace(case, settings=replace(settings, environment=left))
+    for gone in _separable(settings.environment):
+        left = tuple(entry for entry in settings.environment if entry not in gone)
+        said = " ".join(f"{key}={value}" for key, value in gone)
+        yield said, replace(case, settings=replace(settings, environment=left))
     if settings.manner:
         yield f"called {MANNERS[settings.manner]}", replace(case, settings=replace(settings, manner=""))
