@@ -188,6 +188,19 @@ def test_settings_go_one_by_one() -> None:
     assert result.settings == Settings(config=(("cpp.simdlen", 1),))
 
 
+def test_what_a_sanitizer_needs_goes_together_or_stays() -> None:
+    needed = (("ASAN_OPTIONS", "detect_leaks=0"), ("LD_PRELOAD", "/lib/libasan.so"))
+    b, case = relu(settings=Settings(environment=(*needed, ("OMP_NUM_THREADS", "1"))))
+    tried: list[tuple[tuple[str, str], ...]] = []
+
+    def judge(candidate: Case) -> bool:
+        tried.append(candidate.settings.environment)
+        return ("LD_PRELOAD", "/lib/libasan.so") in candidate.settings.environment
+
+    assert one_pass("settings", case, b.observed(), judge).settings.environment == needed
+    assert all(set(needed) <= set(left) or not set(needed) & set(left) for left in tried)
+
+
 def test_arguments_become_few_and_plain() -> None:
     b = Builder()
     x = b.input("x", (4,))
