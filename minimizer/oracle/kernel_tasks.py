@@ -98,7 +98,7 @@ def record(case: Case, store: str) -> Recording | str:
 def examine(case: Case, store: str, recording: Recording) -> Examination:
     """Judge every recorded call by the part of the graph that it was made from, and the graphs themselves."""
     at = _open(case, store)
-    sources = Sources(at.seen, at.calls[-1])
+    sources = Sources(at.seen, at.calls)
     findings = tuple(_examined(sources, step, Store(store)) for step in recording.steps)
     graphs = tuple(_graphs(at))
     generated = aoti_kernels(_aoti_code(case, store))
@@ -230,7 +230,7 @@ def isolate(case: Case, store: str, recording: Recording, index: int) -> KernelC
     names: dict[str, str] = {}
     for arg, parameter in zip(step.args, source.parameters, strict=True):
         names.setdefault(arg.name, parameter)
-    sources = Sources(at.seen, at.calls[-1])
+    sources = Sources(at.seen, at.calls)
     try:
         part = slice_of(sources, step, Store(store))
         reference = _reference(part, names, Store(store), f"kernel{index}_")

@@ -181,12 +181,14 @@ class Recorder:
         self.path, self.sites, self.kernels = lowering.path, lowering.sites, lowering.kernels
         self.store = store
         self.count = 0
+        self.turn = -1
         self._open: tuple[Step, Site] | None = None
         store.folder.mkdir(parents=True, exist_ok=True)
         self.log = open(store.folder / LOG, "w", buffering=1)  # noqa: SIM115 (closed by the process's end)
 
     def run(self, call: Callable[[], Any]) -> Any:
         """Make the call with every line of the wrapper watched."""
+        self.turn += 1
         before = sys.gettrace()
         sys.settrace(self._frames)
         try:
@@ -221,7 +223,7 @@ class Recorder:
         for k, text in enumerate(site.args):
             held = eval(text, frame.f_globals, frame.f_locals)  # what the line itself is about to evaluate
             args.append(Argument(text, self._keep(f"{self.count}_{k}_before", held)))
-        step = Step(self.count, site.callee, site.line, site.kernel, tuple(args))
+        step = Step(self.count, site.callee, site.line, site.kernel, tuple(args), turn=self.turn)
         self.say(start_line(step))
         note(f"launch {step.index} {site.callee}")
         self._open = (step, site)

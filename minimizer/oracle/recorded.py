@@ -32,7 +32,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of the wrapper. `finished` tells whether it returned, `problem` what it raised."""
+    """One call that the wrapper makes.
+
+    `turn` counts the calls of the program itself, from 0; `finished` tells whether this one returned,
+    `problem` what it raised.
+    """
 
     index: int
     callee: str
@@ -42,6 +46,7 @@ class Step:
     results: tuple[tuple[str, Value], ...] = ()
     finished: bool = False
     problem: str = ""
+    turn: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def _read(plain: Any) -> Any:
 def start_line(step: Step) -> str:
     """The line that is written before a call."""
     args = [[arg.name, _plain(arg.before)] for arg in step.args]
-    return json.dumps([step.index, step.callee, step.line, step.kernel, args])
+    return json.dumps([step.index, step.callee, step.line, step.kernel, args, step.turn])
 
 
 def end_line(step: Step) -> str:
@@ -95,9 +100,9 @@ def read_recording(lines: Iterable[str]) -> Recording:
         except ValueError:
             break
         if isinstance(plain, list):
-            index, callee, number, kernel, args = plain
+            index, callee, number, kernel, args, turn = plain
             given = tuple(Argument(name, _read(before)) for name, before in args)
-            steps[index] = Step(index, callee, number, kernel, given)
+            steps[index] = Step(index, callee, number, kernel, given, turn=turn)
         elif "shown" in plain:
             shown, ended = plain["shown"], True
         elif "raised" in plain:

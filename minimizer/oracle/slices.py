@@ -45,13 +45,13 @@ class Slice:
 class Sources:
     """Which variable of the wrapper holds which value of the graph."""
 
-    def __init__(self, lowering: Lowering, flat: Sequence[Any]) -> None:
+    def __init__(self, lowering: Lowering, calls: Sequence[Sequence[Any]]) -> None:
         assert lowering.graph is not None
         self.lowering = lowering
         self.graph = lowering.graph
         self.nodes = {node.name: node for node in self.graph.graph.nodes}
         placeholders = [n for n in self.graph.graph.nodes if n.op == "placeholder"]
-        self.inputs = dict(zip((n.name for n in placeholders), flat))
+        self.inputs = [dict(zip((n.name for n in placeholders), flat)) for flat in calls]
         self.by_variable: dict[str, torch.fx.Node] = {n.name: n for n in placeholders}
         for node in self.graph.graph.nodes:
             if node.op == "get_attr":
@@ -130,7 +130,8 @@ def slice_of(sources: Sources, step: Step, store: Store) -> Slice:
         else targets
     )
     via = [n.name for n in needed if n.op == "call_function" and n not in own and _makes_tensor(n)]
-    return _evaluated(sources, results, known, needed, tuple(via))
+    inputs = sources.inputs[min(step.turn, len(sources.inputs) - 1)]
+    return _evaluated(sources, results, known, needed, inputs, tuple(via))
 
 
 def _needed(targets: set[torch.fx.Node], known: Mapping[torch.fx.Node, Any]) -> set[torch.fx.Node]:
@@ -155,6 +156,7 @@ def _evaluated(
     results: Mapping[str, tuple[torch.fx.Node, Value]],
     known: Mapping[torch.fx.Node, tuple[str, torch.Tensor]],
     needed: set[torch.fx.Node],
+    inputs_of_call: Mapping[str, Any],
     via: tuple[str, ...],
 ) -> Slice:
     """Run the needed nodes on what was given, and copy them with every size as a number."""
@@ -170,7 +172,7 @@ def _evaluated(
             if node in known and not (node in targets and node.op == "call_function"):
                 name, tensor = known[node]
             elif node.op in ("placeholder", "get_attr"):
-                name, tensor = node.name, _outer(sources, node)
+                name, tensor = node.name, _outer(node, inputs_of_call, sources.lowering.state)
             else:
                 continue
             name = name if name not in inputs else f"{name}_{len(inputs)}"
@@ -188,12 +190,9 @@ def _evaluated(
     return Slice(module, tuple(inputs), tuple(given), tuple(results), expected, via)
 
 
-def _outer(sources: Sources, node: torch.fx.Node) -> torch.Tensor:
-    held = (
-        sources.inputs.get(node.name)
-        if node.op == "placeholder"
-        else sources.lowering.state.get(str(node.target))
-    )
+def _outer(node: torch.fx.Node, inputs: Mapping[str, Any], state: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """An input or a constant of the whole graph that the call itself was not given."""
+    held = inputs.get(node.name) if node.op == "placeholder" else state.get(str(node.target))
     if not isinstance(held, torch.Tensor):
         raise Unjudged(f"{node.name} is no tensor")
     return held
