@@ -67,6 +67,7 @@ class Options:
     passes: tuple[str, ...] = ()
     wanted: Wanted = Wanted()
     devices: bool = False
+    fuzz_only: bool = False
     command: str = ""
 
     @property

@@ -29,6 +29,7 @@ from minimizer.mapping import map_region
 from minimizer.narrow import Narrowed, levels, narrow
 from minimizer.options import (
     COMPILE_SHARE,
+    FAILURE,
     MILD_SHARE,
     MISUSE,
     NONE,
@@ -149,6 +150,8 @@ class Run:
                 self.region(info, replace(finding, earlier=case.earlier), failure)
                 self.meter.mark("region")
             self._store(case, failure, found)
+            if self.options.fuzz_only:
+                return self.stop_at(case)
         self.describe(failure, case, quiet=True)
         self.best = (case, failure)
         return self.finish(info, case, failure, found)
@@ -426,6 +429,14 @@ class Run:
             "known": {name: getattr(self.record, name) for name in names},
         }
         self.folder.save_case(case, about=about)
+
+    def stop_at(self, case: Case) -> int:
+        """End with the case as it was captured."""
+        self.note(program=case.program, title="")
+        write_reports(self.folder, self.record)
+        where = self.folder.path
+        self.console.say("case", f"{where / 'case'} · go on with: aoti-minimize reduce {where}", always=True)
+        return FAILURE
 
     def finish(self, info: TargetInfo, case: Case, failure: Failure, found: Determinism) -> int:
         """Reduce, pinpoint and hand over."""

@@ -73,6 +73,8 @@ def complaint(capsys, *argv):
         (["doctor", "now"], "unrecognized arguments: now; see aoti-minimize doctor --help"),
         (["replay"], "the following arguments are required: RUN|CASE"),
         (["replay", "nowhere"], "nowhere holds no stored case; give a run folder or a case.json"),
+        (["reduce", "model.py"], "model.py is not a stored case; give a run folder or a case.json"),
+        (["fuzz", "missing.py"], "missing.py does not exist"),
         (["completion", "csh"], "argument shell: invalid choice: 'csh'"),
         (["model.py", "other.py"], "unrecognized arguments: other.py"),
         (["model.py", "--resume"], "there is no run in model-repro to resume"),
@@ -265,6 +267,26 @@ def test_an_interruption_before_anything_has_begun(here, model, monkeypatch):
 
     monkeypatch.setattr(minimize, "Sandbox", interrupted)
     assert main(["model.py"]) == 130
+
+
+@pytest.mark.parametrize(("argv", "fuzz_only"), [(["model.py"], False), (["fuzz", "model.py"], True)])
+def test_fuzz_is_a_run_that_stops(here, model, monkeypatch, argv, fuzz_only):
+    seen = []
+    monkeypatch.setattr(minimize, "Sandbox", Nobody)
+    monkeypatch.setattr(minimize.Run, "go", lambda run: seen.append(run.options.fuzz_only) or 0)
+    assert main(argv) == 0
+    assert seen == [fuzz_only]
+
+
+def test_reduce_starts_from_the_inputs_of_the_case(here, monkeypatch):
+    (here / "model-repro" / "case").mkdir(parents=True)
+    text = json.dumps({"program": {}, "values": [], "settings": {}})
+    (here / "model-repro" / "case" / "case.json").write_text(text)
+    seen = []
+    monkeypatch.setattr(minimize, "Sandbox", Nobody)
+    monkeypatch.setattr(minimize.Run, "go", lambda run: seen.append(run.options) or 0)
+    assert main(["reduce", "model-repro"]) == 0
+    assert (seen[0].check_inputs, str(seen[0].out)) == ("failing_inputs", "model-reduced")
 
 
 def test_json_goes_to_stdout_and_the_rest_to_stderr(capsys, here, model, monkeypatch):

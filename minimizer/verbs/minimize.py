@@ -86,6 +86,7 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
     add("--settings", choices=LEVELS, default="default", help="other Inductor options to compile with")
     add("--path", choices=(*PATHS, "both"), default="aoti", help="judge AOTInductor, torch.compile or both")
     add("--devices", action="store_true", help="try all combinations of devices to compile, load and feed on")
+    parser.set_defaults(fuzz_only=False)
     add("--json", action="store_true", help="print summary.json to stdout, everything else to stderr")
     add("--version", action="version", version=f"aoti-minimize {__version__}", help=argparse.SUPPRESS)
 
@@ -158,7 +159,8 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         passes = select(given.passes, given.skip_passes)
     except ValueError as problem:
         raise Unusable(str(problem)) from None
-    out = given.out or Path(f"{target.stem}-repro")
+    name = f"{target.stem.removesuffix('-repro')}-reduced" if door.kind == CASE else f"{target.stem}-repro"
+    out = given.out or Path(name)
     options = Options(
         target=target,
         out=out,
@@ -175,6 +177,7 @@ def _act(given: argparse.Namespace, console: Console) -> int:
         passes=tuple(p.name for p in passes),
         devices=given.devices,
         wanted=Wanted(given.layouts, given.dtypes, given.settings, given.path),
+        fuzz_only=given.fuzz_only,
         command=given.command,
     )
     if given.json:

@@ -13,12 +13,13 @@ from minimizer.verbs.doctor import DOCTOR
 from minimizer.verbs.explain import EXPLAIN
 from minimizer.verbs.minimize import takes_options
 from minimizer.verbs.nightly import NIGHTLY
+from minimizer.verbs.parts import FUZZ, REDUCE
 from minimizer.verbs.passes import PASSES_VERB
 from minimizer.verbs.replay import REPLAY
 from minimizer.verbs.report import REPORT
 from minimizer.verbs.verb import Verb
 
-_PLAIN = (REPLAY, EXPLAIN, REPORT, BUNDLE, BISECT, NIGHTLY, CORPUS, DOCTOR, PASSES_VERB)
+_PLAIN = (FUZZ, REDUCE, REPLAY, EXPLAIN, REPORT, BUNDLE, BISECT, NIGHTLY, CORPUS, DOCTOR, PASSES_VERB)
 
 VERBS: Mapping[str, Verb] = {verb.name: verb for verb in (*_PLAIN, completion_verb(_PLAIN, takes_options))}
 

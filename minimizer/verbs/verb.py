@@ -38,7 +38,7 @@ class Verb:
     """One verb. `arguments` adds to a parser, `act` does the work and returns the exit status.
 
     `act` raises Unusable for what a person can get wrong. `example` is a whole command; `more` is said below
-    the options.
+    the options; `usage` stands for the list of all options.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Verb:
     example: str
     arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
     more: str = ""
+    usage: str | None = None
 
     def fill(self, parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
         """The parser with this verb's description and arguments."""
@@ -58,7 +59,7 @@ class Verb:
 
     def parser(self) -> argparse.ArgumentParser:
         """The verb's own command line."""
-        return self.fill(Parser(prog=f"aoti-minimize {self.name}"))
+        return self.fill(Parser(prog=f"aoti-minimize {self.name}", usage=self.usage))
 
 
 def takes_stored(parser: argparse.ArgumentParser) -> None:
