@@ -84,6 +84,12 @@ class _Run:
             while bool(_single(cond(*carried, *extra))):
                 carried = tuple(body(*carried, *extra))
             return carried
+        if node.target == "higher_order.map_impl":
+            body, mapped, shared = args
+            rows = [body(*row, *shared) for row in zip(*(x.unbind(0) for x in mapped))]
+            return tuple(torch.stack(column) for column in zip(*map(_several, rows)))
+        if node.target == "higher_order.scan":
+            return _scanned(*args)
         return resolve(node.target)(*args, **kwargs)
 
 
@@ -94,6 +100,20 @@ def _containers(value: Any) -> Any:
     if type(value) in (tuple, list):
         return type(value)(_containers(item) for item in value)
     return value
+
+
+def _scanned(body: Any, carried: Any, scanned: Any, shared: Any) -> tuple[Any, ...]:
+    """What ``scan`` computes: the last carried values, then what each step gave besides, stacked."""
+    given = []
+    for row in zip(*(x.unbind(0) for x in scanned)):
+        results = _several(body(*carried, *row, *shared))
+        carried, more = results[: len(carried)], results[len(carried) :]
+        given.append(more)
+    return (*carried, *(torch.stack(column) for column in zip(*given)))
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 def _single(value: Any) -> Any:

@@ -16,6 +16,7 @@ from minimizer.capture import alike
 from minimizer.case import Case
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.verdict import Failure, Signature
+from minimizer.program import TensorMeta
 from minimizer.prosecutor import Prosecutor, hangs_together
 from minimizer.reduce.cut import Observations
 from minimizer.reduce.journal import Journal
@@ -70,11 +71,13 @@ def narrow(
     also: dict[Signature, tuple[Case, Failure]],
     passes: Sequence[Pass] = PASSES,
     width: int = 1,
+    observe: Callable[[Case], Observations | None] | None = None,
 ) -> Narrowed | None:
     """Reduce a case, confirm the result with the full judge, and certify it.
 
-    `width` candidates are judged side by side where that is of use. None when the translated program does not
-    show the failure at any level.
+    `width` candidates are judged side by side where that is of use. `observe` looks anew at the values of a
+    program into which a pass has put calls that were not there before. None when the translated program does
+    not show the failure at any level.
     """
     notes: list[str] = []
     for level in levels(case.settings.path, failure.stage):
@@ -92,14 +95,15 @@ def narrow(
         judge.signature = start[1]
         watch: dict[str, Any] = {"deadline": deadline, "on_progress": on_progress, "passes": passes}
         side_by_side: dict[str, Any] = {"admit": judge.takes, "many": judge.many, "width": width}
-        result = reduce(
-            start[0], observed, judge, on_accept=on_accept, journal=record, **watch, **side_by_side
-        )
+        more: dict[str, Any] = {"on_accept": on_accept, "journal": record, **watch, **side_by_side}
+        seen, result = observed, reduce(start[0], observed, judge, **more)
+        if observe is not None and _has_news(result, seen) and (again := observe(result.case)) is not None:
+            seen, result = again, reduce(result.case, again, judge, **more)
         if judge.turned_away and result.complete and result.case.program.operator_count > 1:
             # Perhaps the failure has nothing to do with what is dynamic, which then stands in the way.
             free = replace(judge, dynamic=False)
             freely = _AtLevel(journal, f"{level} static")
-            static = reduce(result.case, observed, free, journal=freely, **watch)
+            static = reduce(result.case, seen, free, journal=freely, **watch)
             saved = result.case.program.operator_count - static.case.program.operator_count
             if saved >= STATIC_SAVES:
                 judge, result, record = free, static, freely
@@ -114,7 +118,7 @@ def narrow(
         proof = (
             certificate(
                 result.case,
-                observed,
+                seen,
                 judge,
                 deadline=deadline,
                 journal=record,
@@ -126,6 +130,12 @@ def narrow(
         )
         return Narrowed(result.case, confirmed, result, proof, level, "; ".join(notes), judge.test)
     return None
+
+
+def _has_news(result: Reduction, observed: Observations) -> bool:
+    """Whether the result has values that were never observed, at which nothing can be cut."""
+    tensors = (n.name for n in result.case.program.nodes if isinstance(n.meta, TensorMeta))
+    return result.complete and any(name not in observed for name in tensors)
 
 
 class _AtLevel:

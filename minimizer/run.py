@@ -505,6 +505,7 @@ class Run:
                 also=also,
                 passes=select(self.options.passes),
                 width=len(os.sched_getaffinity(0)),
+                observe=self.observe_again,
             )
         self.cases.close()
         self._keep_aside(also)
@@ -538,11 +539,18 @@ class Run:
         )
         self.note(candidates=self.cases.judged, minimal=minimal)
 
-    def observe(self, case: Case) -> dict[str, Observed] | None:
+    def observe_again(self, case: Case) -> dict[str, Observed] | None:
+        """What `observe` gives for a program that passes have changed; its tensors overwrite no others."""
+        before = self._observed
+        seen = self.observe(case, f"seen_{case.key}_")
+        self._observed = {**before, **(seen or {})}
+        return seen
+
+    def observe(self, case: Case, prefix: str = "seen_") -> dict[str, Observed] | None:
         """What eager computes for every value of the program on the failing inputs."""
         worker = self.sandbox.worker()
         try:
-            answer = worker.call(TASKS + "observe", case, self.store, "seen_", timeout=self.bench.timeout)
+            answer = worker.call(TASKS + "observe", case, self.store, prefix, timeout=self.bench.timeout)
         except (TaskError, WorkerLost) as problem:
             self.console.say("reduce", f"not possible: the graph cannot be run call by call ({problem})")
             return None

@@ -1,5 +1,6 @@
 """Which judge is taken, whose word counts, and what a failure itself points at."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from minimizer.case import Case, Settings, Value
 from minimizer.narrow import confirm, narrow
 from minimizer.oracle.verdict import PASS, Failure, Verdict
-from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
+from minimizer.program import Graph, Input, Node, Program, Ref, Symbol, TensorMeta
 from minimizer.prosecutor import Prosecutor
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import MemoryJournal
@@ -227,6 +228,37 @@ def test_what_was_judged_before_is_not_judged_again():
     after = narrowed(second, journal=journal)
     assert (after.case, after.level, after.certificate) == (before.case, before.level, before.certificate)
     assert second.asked == ["full"], "the confirmation only"
+
+
+def test_what_a_pass_puts_in_is_observed_and_cut_too():
+    """A step of a map is hoisted with a call that picks its row; then that call is cut off again."""
+    rows = TensorMeta("float32", (3, 4), (4, 1))
+    body = Program((Input("p", M),), (Node("e", "aten.erf.default", (Ref("p"),), meta=M),), (Ref("e"),))
+    steps = Node("steps", "higher_order.map_impl", (Graph("body"), [Ref("x")], []), meta=(rows,))
+    item = Node("item", "operator.getitem", (Ref("steps"), 0), meta=rows)
+    program = Program((Input("x", rows),), (steps, item), Ref("item"), graphs=(("body", body),))
+    case = Case(program, (Value("float32", (3, 4), Fill("normal")),))
+    looked = []
+
+    def observe(changed):
+        looked.append(changed)
+        value = Value("float32", (4,), Fill("normal"))
+        return {n.name: Observed(M, value) for n in changed.program.nodes}
+
+    more = {"on_progress": lambda progress: None, "on_accept": lambda case: None, "also": {}}
+    never = {"deadline": lambda: False, "interrupted": lambda: False, "journal": MemoryJournal()}
+    seen = {"x": Observed(rows, case.values[0])}
+    inside = Faulty("erf")
+    inside.judge = lambda c, level="full", fresh=False: Faulty.judge(
+        inside, replace(c, program=replace(c.program, nodes=_all_nodes(c.program)))
+    )
+    found = narrow(inside, case, WRONG, seen, repeats=1, observe=observe, **more, **never)
+    assert operators(found.case) == ["erf"]
+    assert [operators(c) for c in looked] == [["select", "erf"]]
+
+
+def _all_nodes(program):
+    return program.nodes + tuple(n for _, body in program.graphs for n in body.nodes)
 
 
 def test_an_interruption_is_passed_on():

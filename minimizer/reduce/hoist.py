@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from minimizer.case import Case
+from minimizer.case import Case, Literal, Value
 from minimizer.liveness import prune
-from minimizer.program import Arg, Graph, Node, Program, Ref, TensorMeta, leaves, rename
+from minimizer.program import Arg, Graph, Input, Node, Program, Ref, TensorMeta, leaves, rename
 from minimizer.reduce.cut import GETITEM, Observations, finish, reread, rereading, substitute_refs
-from minimizer.reduce.dims import named
+from minimizer.reduce.dims import Observed, named
 from minimizer.reduce.graph_passes import alike, stand_ins
 from minimizer.reduce.proposals import Proposals
+from strategies.values import Fill
 
 
 def hoist(case: Case, observed: Observations) -> Proposals:
@@ -37,6 +38,8 @@ def _candidates(case: Case, observed: Observations) -> Iterator[Case | None]:
         for graph in (leaf for leaf in leaves(node.args) if isinstance(leaf, Graph)):
             inlined = inline(program, node, graph.name)
             yield None if inlined is None else finish(case, prune(inlined), observed)
+            for stepped, rows in one_step(program, node, observed):
+                yield finish(case, prune(stepped), {**observed, **rows})
     for name, body in program.graphs:
         for smaller in _smaller_bodies(body):
             graphs = tuple((key, smaller if key == name else old) for key, old in program.graphs)
@@ -88,6 +91,70 @@ def inline(program: Program, node: Node, graph: str) -> Program | None:
         state=program.state + body.state,
         graphs=program.graphs + body.graphs,
     )
+
+
+STEPPED = {"higher_order.map_impl": 1, "higher_order.scan": 2}
+"""Operators that call their body on one slice after the other, and which argument holds what is sliced."""
+
+
+def one_step(
+    program: Program, node: Node, observed: Observations
+) -> Iterator[tuple[Program, dict[str, Observed]]]:
+    """The program that does one step of a ``map`` or ``scan`` and returns its results; nothing for others.
+
+    First with the first rows of what is sliced, selected by calls of their own, then with rows as inputs, of
+    which the second item tells what to put there. What followed the operator goes: it expects all steps. The
+    arguments are ``map_impl(body, [sliced], [shared])`` and ``scan(body, [carried], [sliced], (shared))``.
+    """
+    place = STEPPED.get(node.target)
+    body = dict(program.graphs).get(node.args[0].name) if place and isinstance(node.args[0], Graph) else None
+    if place is None or body is None:
+        return
+    operands = [(k, operand) for k, arg in enumerate(node.args[1:], 1) for operand in arg]
+    if len(operands) != len(body.inputs) or not all(isinstance(operand, Ref) for _, operand in operands):
+        return
+    metas = {record.name: record.meta for record in named(program)}
+    rows = {ref.name: f"{ref.name}_row" for k, ref in operands if k == place}
+    row_metas = {
+        name: replace(metas[name], shape=metas[name].shape[1:], stride=metas[name].stride[1:])
+        for name in rows
+    }
+    selects = [
+        Node(row, "aten.select.int", (Ref(name), 0, 0), meta=row_metas[name]) for name, row in rows.items()
+    ]
+    body = rename(body, _new_names(replace(program, nodes=(*program.nodes, *selects)), body, {}), {})
+    pairs = zip(body.inputs, operands, strict=True)
+    given = {i.name: Ref(rows[ref.name]) if k == place else ref for i, (k, ref) in pairs}
+    results = substitute_refs(body.output, given)
+    before = program.nodes[: program.nodes.index(node)]
+    calls = tuple(reread(n, given) for n in body.nodes)
+    stepped = replace(
+        program,
+        nodes=(*before, *selects, *calls),
+        output=results[0] if isinstance(results, (tuple, list)) and len(results) == 1 else results,
+        state=program.state + body.state,
+        graphs=program.graphs + body.graphs,
+    )
+    yield stepped, {}
+    seen = {
+        row: Observed(row_metas[name], _row(observed[name].value))
+        for name, row in rows.items()
+        if name in observed
+    }
+    if len(seen) == len(rows):
+        inputs = tuple(Input(rows[name], meta) for name, meta in row_metas.items())
+        yield replace(stepped, inputs=program.inputs + inputs, nodes=(*before, *calls)), seen
+
+
+def _row(value: Value) -> Value:
+    """A value of the shape of a row: its first one where that is known here, else ordinary numbers."""
+    shape, data = value.shape[1:], value.data
+    if isinstance(data, Literal):
+        count = len(data.elements) // max(value.shape[0], 1)
+        data = Literal(data.elements[:count])
+    elif not isinstance(data, Fill):
+        data = Fill("normal" if value.dtype.startswith(("float", "bfloat", "complex")) else "zeros")
+    return replace(value, shape=shape, data=data, stride=None, take=None)
 
 
 def _new_names(program: Program, body: Program, items: dict[str, object]) -> dict[str, str]:

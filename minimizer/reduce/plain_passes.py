@@ -205,9 +205,16 @@ SMALL_SIZES = (1, 2)
 
 
 def static_sizes(case: Case, observed: Observations) -> Proposals:
-    """Make each static size smaller, in everything that has that size: 1, 2, else by bisection."""
+    """Make static sizes smaller, each in everything that has that size: all of them 1 at once; else, one
+    after the other, 1, 2, or what a bisection finds."""
     current = case
-    static = {s for i in case.program.inputs for s in i.meta.shape if isinstance(s, int)}
+    static = {s for i in case.program.inputs for s in i.meta.shape if isinstance(s, int) and s > 1}
+    if len(static) > 1:
+        ones: Case | None = case
+        for size in static:
+            ones = None if ones is None else with_size(ones, size, 1)
+        if ones is not None and (yield ones):
+            return
     for size in sorted(static, reverse=True):
         small = [n for n in SMALL_SIZES if n < size]
         low, high = max(small, default=size), size

@@ -286,6 +286,64 @@ def a_branch_has_the_bug() -> Row:
     return b, b.case(b.call("exp", out)), lambda c: bool(calls(c, "erf")) and c.program.dynamic_dims > 0
 
 
+def stepped(target: str, operands: tuple[object, ...], body: Program, k: int) -> tuple[Builder, Case]:
+    """A map or scan over rows with calls before and after it."""
+    out = meta(("s0", 16))
+    b = Builder(sizes={"s0": 17}, symbols=(BATCH,), graphs=(("body", body),))
+    b.call("sin", b.input("x", ("s0", 16)), name="rows")
+    b.input("y", (16,))
+    b.call(target, Graph("body"), *operands, shape=(out,) * (k + 1), name="steps")
+    item = b.call("operator.getitem", Ref("steps"), k, shape=out)
+    return b, b.case(b.call("exp", item))
+
+
+@row("""
+def forward(self, x):
+    t0 = torch.ops.aten.select.int(x, 0, 0)
+    return torch.ops.aten.erf.default(t0)
+x: float32[s0=2, 1] zeros
+""")
+def a_mapped_function_has_the_bug() -> Row:
+    m = meta((16,))
+    erf = Node("e", "aten.erf.default", (Ref("p"),), meta=m)
+    add = Node("a", "aten.add.Tensor", (Ref("e"), Ref("q")), meta=m)
+    body = Program((Input("p", m), Input("q", m)), (erf, add), (Ref("a"),))
+    operands = ([Ref("rows")], [Ref("y")])
+    b, case = stepped("higher_order.map_impl", operands, body, 0)
+    return b, case, lambda c: bool(calls(c, "erf")) and c.program.dynamic_dims > 0
+
+
+@row("""
+def forward(self, x):
+    t0 = torch.ops.aten.select.int(x, 0, 0)
+    return torch.ops.aten.erf.default(t0)
+x: float32[s0=2, 1] zeros
+""")
+def a_scanned_function_has_the_bug() -> Row:
+    m = meta((16,))
+    erf = Node("e", "aten.erf.default", (Ref("p"),), meta=m)
+    add = Node("a", "aten.add.Tensor", (Ref("e"), Ref("c")), meta=m)
+    body = Program((Input("c", m), Input("p", m)), (erf, add), [Ref("a"), Ref("e")])
+    operands = ([Ref("y")], [Ref("rows")], ())
+    b, case = stepped("higher_order.scan", operands, body, 1)
+    return b, case, lambda c: bool(calls(c, "erf")) and c.program.dynamic_dims > 0
+
+
+@row("""
+def forward(self, x):
+    return torch.ops.aten.erf.default(x)
+x: float32[1] zeros
+""")
+def a_function_mapped_over_two_values_is_given_rows() -> Row:
+    m = meta((16,))
+    add = Node("a", "aten.add.Tensor", (Ref("p"), Ref("q")), meta=m)
+    erf = Node("e", "aten.erf.default", (Ref("a"),), meta=m)
+    body = Program((Input("p", m), Input("q", m)), (add, erf), (Ref("e"),))
+    operands = ([Ref("rows"), Ref("x")], [])
+    b, case = stepped("higher_order.map_impl", operands, body, 0)
+    return b, case, lambda c: bool(calls(c, "erf"))
+
+
 @row("""
 def forward(self, x):
     return torch.ops.aten.relu.default(x)
