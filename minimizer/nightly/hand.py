@@ -51,6 +51,8 @@ def command(unit: Target) -> list[str]:
     """The arguments of the interpreter for a search of a model file."""
     found = ["-m", "minimizer.cli", unit.path, "--out", unit.out, "--quiet"]
     found += ["--budget", f"{unit.seconds:.0f}", "--seed", str(unit.seed)]
+    if (Path(unit.out) / "case/case.json").exists():
+        found.append("--resume")  # an earlier process of this night got as far as that
     return [*found, "--check-inputs", unit.checked] if unit.checked else found
 
 
