@@ -2,8 +2,8 @@
 
 Nearly all programs pass, and most of the time of a compilation goes into what does not depend on the program.
 So a pool is compiled as one. Wrong outputs name their program. A pool that cannot be compiled, or whose call
-on the examples dies, is halved, as in the group testing of blood samples (Dorfman 1943). A call that dies
-later is repeated with one member's inputs at a time: that needs no compilation.
+on its members' own inputs dies, is parted, as in the group testing of blood samples (Dorfman 1943). A call
+that dies on other inputs is repeated with one member's inputs at a time: that needs no compilation.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PoolBench:
         self._count += 1
         attempt = _Attempt(self._sandbox, self._store, cases, self._count)
         try:
-            failure = attempt.start(self.report)
+            failure = attempt.start(self.report) or attempt.examples(self.report)
             if failure is None:
                 attempt.rounds(self._rounds, self.report)
                 return []
@@ -175,11 +175,27 @@ class _Attempt:
         if any(failures):
             raise _Shrunk([case for case, failure in zip(self._cases, failures) if failure is None])
 
-    def rounds(self, most: int, report: PoolReport) -> None:
-        """Judge inputs, one set for each member at a time."""
+    def examples(self, report: PoolReport) -> Failure | None:
+        """Judge every member on the inputs that it came with; the failure when that call ends badly.
+
+        Every other call repeats some of these inputs: a member that dies on them is found by parting only.
+        """
+        given = [case.values for case in self._cases]
+        try:
+            verdicts = self._call("judge_round", given)
+        except WorkerLost as lost:
+            failure = loss_failure(lost)
+            return replace(failure, stage="run") if failure.stage.startswith(_ALONE) else failure
+        except TaskError as problem:
+            return Failure("runtime_error", "run", problem.message, problem.exception, problem.traceback)
         report.judged += len(self._cases)
+        self._take(dict(enumerate(given)), dict(enumerate(verdicts)), report)
+        return None
+
+    def rounds(self, most: int, report: PoolReport) -> None:
+        """Judge further inputs, one set for each member at a time."""
         inputs = [member_inputs(case, most) for case in self._cases]
-        for turn in range(max(map(len, inputs))):
+        for turn in range(max(map(len, inputs), default=0)):
             given = [
                 values[turn] if turn < len(values) and k not in self._convicted else None
                 for k, values in enumerate(inputs)
@@ -194,6 +210,7 @@ class _Attempt:
             blamed = _blamed(lost)
             if blamed is not None and given[blamed] is not None:
                 self._convict(blamed, given[blamed] or (), loss_failure(lost), report)
+                self._round([None if k == blamed else v for k, v in enumerate(given)], report)
             else:
                 self._one_by_one(given, report)
             return
@@ -255,8 +272,8 @@ def _blamed(lost: WorkerLost) -> int | None:
 
 
 def member_inputs(case: Case, most: int) -> list[tuple[Value, ...]]:
-    """The inputs to try on a member: its own, then the opening moves of a search, small ones only."""
+    """Further inputs to try on a member: the opening moves of a search, small ones only."""
     space = InputSpace(case.program)
     drawn = (space.values(draw) for draw in space.opening())
     small = (v for v in drawn if sum(value.numel for value in v) <= MEMBER_ELEMENTS)
-    return [case.values, *islice(small, most)]
+    return list(islice(small, most))

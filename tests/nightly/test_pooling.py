@@ -4,9 +4,9 @@ import pytest
 
 from minimizer.case import Case, Value
 from minimizer.nightly.pooling import MEMBER_ELEMENTS, PRELOAD, PoolBench, member_inputs, parts
-from minimizer.oracle.verdict import Failure
+from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
-from minimizer.sandbox import Sandbox
+from minimizer.sandbox import Died, Sandbox
 from strategies.programs import Call, Plan
 from strategies.values import Fill
 
@@ -32,12 +32,75 @@ def test_else_it_is_halved(op):
     assert parts(pool, Failure("crash", "run", op=op)) == [pool[:2], pool[2:]]
 
 
-def test_the_inputs_of_a_member_are_its_own_first_and_small():
-    member = case("aten.relu.default")
-    inputs = member_inputs(member, 20)
-    assert inputs[0] == member.values and 10 < len(inputs) <= 21
+def test_further_inputs_of_a_member_are_small():
+    inputs = member_inputs(case("aten.relu.default"), 20)
+    assert 10 < len(inputs) <= 20
     assert all(sum(v.numel for v in values) <= MEMBER_ELEMENTS for values in inputs)
     assert len({values[0].shape for values in inputs}) > 3
+
+
+class Script:
+    """A sandbox whose workers die on some members: `on_examples` at once, `on_others` on any other input."""
+
+    def __init__(self, tmp_path, on_examples=(), on_others=()):
+        self.scratch = tmp_path
+        self.deadly = {"examples": set(on_examples), "others": set(on_others)}
+        self.asked = []
+
+    def worker(self):
+        return ScriptedWorker(self)
+
+
+class ScriptedWorker:
+    def __init__(self, script):
+        self.script, self.alive, self.cases = script, True, []
+
+    def close(self):
+        self.alive = False
+
+    def call(self, task, *args, **limits):
+        name = task.partition(":")[2]
+        self.script.asked.append(name)
+        if name == "open_pool":
+            self.cases = args[1]
+            return [""] * len(self.cases)
+        if name == "judge_round":
+            for k, values in enumerate(args[0]):
+                self._run(k, values)
+            return [None if values is None else Verdict("pass") for values in args[0]]
+        if name == "judge_alone":
+            self._run(*args)
+            return Verdict("pass")
+        return None
+
+    def _run(self, k, values):
+        which = "examples" if values == self.cases[k].values else "others"
+        target = self.cases[k].program.nodes[0].target.split(".")[1]
+        if values is not None and target in self.script.deadly[which]:
+            self.alive = False
+            raise Died(-11, "run", "")
+
+
+def judged(tmp_path, **deadly):
+    names = ("relu", "neg", "abs", "sin", "cos")
+    script = Script(tmp_path, **deadly)
+    bench = PoolBench(script, tmp_path)
+    bench.judge([case(f"aten.{name}.default") for name in names])
+    found = [s.case.program.nodes[0].target.split(".")[1] for s in bench.report.suspects]
+    return found, bench.report, script.asked
+
+
+def test_a_member_that_dies_on_its_own_inputs_is_found_by_parting(tmp_path):
+    found, report, _ = judged(tmp_path, on_examples=["abs"])
+    assert found == ["abs"] and report.judged == 5
+    assert report.suspects[0].failure.kind == "crash" and report.suspects[0].failure.stage == "run"
+
+
+def test_members_that_die_on_other_inputs_are_found_without_another_compilation(tmp_path):
+    found, report, asked = judged(tmp_path, on_others=["neg", "cos"])
+    assert sorted(found) == ["cos", "neg"] and report.judged == 5
+    assert asked.count("compile_pool") == 1
+    assert all(s.case.values != s.examples for s in report.suspects)
 
 
 @pytest.fixture(scope="module")
