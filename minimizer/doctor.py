@@ -7,14 +7,14 @@ something.
 
 from __future__ import annotations
 
-import shutil
-import sysconfig
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from minimizer import equipment
 from minimizer.case import Case, Settings, Value
+from minimizer.equipment import Finding
 from minimizer.narrow import narrow
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import TASKS
@@ -28,43 +28,21 @@ BUG = ("cpp.inject_relu_bug_TESTING_ONLY", "accuracy")
 """Inductor's own injected bug."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at. `good` is None for what is optional and missing."""
-
-    what: str
-    said: str
-    good: bool | None
-
-
 def examine(sandbox: Sandbox) -> Iterator[Finding]:
     """Look at everything, cheapest first; the proof only when what it needs is there."""
-    yield from (compiler := _compiler(), headers := _headers())
-    for name in ("gdb", "valgrind"):
-        found = shutil.which(name)
-        yield Finding(name, found or "not there; native stacks will be missing", bool(found) or None)
+    well = True
+    for finding in equipment.look_around():
+        well = well and finding.good is not False
+        yield finding
     try:
         versions, cuda = _torch(sandbox)
     except (TaskError, WorkerLost, RuntimeError) as problem:
         yield Finding("torch", str(problem).splitlines()[0], False)
         return
-    yield Finding("torch", ", ".join(f"{name} {value}" for name, value in versions.items()), True)
-    yield Finding(
-        "cuda", "available" if cuda else "not available; only the CPU is judged", bool(cuda) or None
-    )
-    if compiler.good and headers.good:
+    yield equipment.torch_version(versions)
+    yield equipment.gpu(cuda)
+    if well:
         yield from _prove(sandbox)
-
-
-def _compiler() -> Finding:
-    found = shutil.which("g++") or shutil.which("clang++")
-    return Finding("compiler", found or "no C++ compiler on PATH; install g++", bool(found))
-
-
-def _headers() -> Finding:
-    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
-    missing = "Python.h is missing; install the Python development package"
-    return Finding("headers", str(header) if header.exists() else missing, header.exists())
 
 
 def _torch(sandbox: Sandbox) -> tuple[dict[str, str], bool]:

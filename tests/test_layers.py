@@ -29,6 +29,7 @@ FLOORS = [
     ],
     [
         "sandbox",
+        "equipment",
         "contract",
         "tensors",
         "build",
