@@ -27,10 +27,10 @@ from minimizer.sandbox.asan import without_asan
 TASKS = "minimizer.oracle.kernel_tasks:"
 """Prefix of the tasks that are asked here."""
 
-TIMEOUT = 120.0
+TIMEOUT = 240.0
 """Seconds for compiling and examining a reduced program."""
 
-RUN_TIMEOUT = 20.0
+RUN_TIMEOUT = 30.0
 """Seconds after which one call of a recorded run counts as one that does not come back."""
 
 NO_RETURN = "it does not come back"
