@@ -16,13 +16,14 @@ from minimizer.capture import alike
 from minimizer.case import Case
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.verdict import Failure, Signature
-from minimizer.program import TensorMeta
+from minimizer.program import Program, TensorMeta
 from minimizer.prosecutor import Prosecutor, hangs_together
 from minimizer.reduce.cut import Observations
+from minimizer.reduce.finer import no_larger, refined
 from minimizer.reduce.journal import Journal
 from minimizer.reduce.minimality import Certificate, certificate
 from minimizer.reduce.passes import PASSES, Pass
-from minimizer.reduce.search import OutOfTime, Progress, Reduction, reduce
+from minimizer.reduce.search import Court, OutOfTime, Progress, Reduction, reduce
 from minimizer.sequential import SequentialTest
 from minimizer.suspects import starting_point
 
@@ -72,12 +73,13 @@ def narrow(
     passes: Sequence[Pass] = PASSES,
     width: int = 1,
     observe: Callable[[Case], Observations | None] | None = None,
+    decompose: Callable[[Case], Program | None] | None = None,
 ) -> Narrowed | None:
     """Reduce a case, confirm the result with the full judge, and certify it.
 
     `width` candidates are judged side by side where that is of use. `observe` looks anew at the values of a
-    program into which a pass has put calls that were not there before. None when the translated program does
-    not show the failure at any level.
+    program into which a pass has put calls that were not there before, `decompose` gives it in finer
+    operators. None when the translated program does not show the failure at any level.
     """
     notes: list[str] = []
     for level in levels(case.settings.path, failure.stage):
@@ -99,6 +101,15 @@ def narrow(
         seen, result = observed, reduce(start[0], observed, judge, **more)
         if observe is not None and _has_news(result, seen) and (again := observe(result.case)) is not None:
             seen, result = again, reduce(result.case, again, judge, **more)
+        if decompose is not None and observe is not None and result.complete:
+            parts = refined(result.case, decompose(result.case))
+            if parts is not None and _still_fails(parts, judge, record, deadline):
+                inside = observe(parts) or {}
+                more["on_accept"] = lambda case: None  # longer at first: not the best so far
+                finer = reduce(parts, inside, judge, **more)
+                if finer.complete and no_larger(finer.case, result.case):
+                    on_accept(finer.case)
+                    seen, result = inside, finer
         if judge.turned_away and result.complete and result.case.program.operator_count > 1:
             # Perhaps the failure has nothing to do with what is dynamic, which then stands in the way.
             free = replace(judge, dynamic=False)
@@ -130,6 +141,14 @@ def narrow(
         )
         return Narrowed(result.case, confirmed, result, proof, level, "; ".join(notes), judge.test)
     return None
+
+
+def _still_fails(case: Case, judge: Prosecutor, journal: Journal, deadline: Callable[[], bool]) -> bool:
+    """Whether a case shows the failure, from the journal where it is known; not when time is up."""
+    try:
+        return Court(judge, journal, deadline, admit=judge.takes).ask(case, "decompose")
+    except OutOfTime:
+        return False
 
 
 def _has_news(result: Reduction, observed: Observations) -> bool:

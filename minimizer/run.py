@@ -48,7 +48,7 @@ from minimizer.oracle.bench import CaseBench, TargetBench
 from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
 from minimizer.oracle.verdict import Failure, Signature, Verdict
 from minimizer.pinpoint.search import pinpoint
-from minimizer.program import TensorMeta
+from minimizer.program import Program, TensorMeta
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import FileJournal
 from minimizer.reduce.passes import select
@@ -506,6 +506,7 @@ class Run:
                 passes=select(self.options.passes),
                 width=len(os.sched_getaffinity(0)),
                 observe=self.observe_again,
+                decompose=self.decompose,
             )
         self.cases.close()
         self._keep_aside(also)
@@ -538,6 +539,19 @@ class Run:
             f" · {took:.1f} s" + ("" if minimal else " · not proven minimal"),
         )
         self.note(candidates=self.cases.judged, minimal=minimal)
+
+    def decompose(self, case: Case) -> Program | None:
+        """The case's program in finer operators; None where there are none, or that cannot be told."""
+        worker = self.sandbox.worker()
+        try:
+            finer: Program | None = worker.call(
+                TASKS + "decomposed", case, self.store, timeout=self.bench.timeout
+            )
+            return finer
+        except (TaskError, WorkerLost):
+            return None
+        finally:
+            worker.close()
 
     def observe_again(self, case: Case) -> dict[str, Observed] | None:
         """What `observe` gives for a program that passes have changed; its tensors overwrite no others."""

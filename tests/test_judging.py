@@ -10,6 +10,7 @@ from minimizer.case import Case, Literal, Settings, Value
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import TASKS
 from minimizer.program import Input, Node, Program, Ref, State, Sym, Symbol, TensorMeta, Torch
+from minimizer.reduce.finer import refined
 from strategies.values import Fill
 
 VECTOR = TensorMeta("float32", ("n",), (1,))
@@ -190,3 +191,17 @@ def test_casts_are_exact_and_wrap_as_in_eager(bench):
     cast = Node("y", "aten.to.dtype", (Ref("x"), Torch("int8")), meta=meta)
     case = vector_case(cast, dtype="int32", data=Literal((1, 127, 128, -129)), size=4)
     assert bench.judge(case, "jit").status == "pass"
+
+
+def test_a_composite_operator_is_told_in_its_parts(bench, sandbox):
+    node = Node("y", "aten.hardswish.default", (Ref("x"),), meta=VECTOR)
+    worker = sandbox.worker()
+    parts = worker.call(
+        "minimizer.oracle.tasks:decomposed", vector_case(node), str(bench.store), timeout=60.0
+    )
+    worker.close()
+    finer = refined(vector_case(node), parts)
+    assert finer is not None
+    assert {"aten.mul.Tensor", "aten.clamp.default"} & {n.target for n in finer.program.nodes}
+    assert finer.program.inputs == vector_case(node).program.inputs
+    assert finer.program.symbols == vector_case(node).program.symbols

@@ -257,6 +257,39 @@ def test_what_a_pass_puts_in_is_observed_and_cut_too():
     assert [operators(c) for c in looked] == [["select", "erf"]]
 
 
+def decomposing(operator, *, parts=("add", "clamp", "mul")):
+    """Narrow a lone hardswish that fails because of an operator of its parts."""
+    whole = chain("aten.hardswish.default")
+    finer = chain(*(f"aten.{part}.default" for part in parts)).program
+
+    class Inside(Faulty):
+        def judge(self, case, level="full", *, fresh=False):
+            if operators(case) == ["hardswish"]:
+                return Verdict("fail", WRONG)
+            return super().judge(case, level, fresh=fresh)
+
+    more = {"on_progress": lambda progress: None, "on_accept": lambda case: None, "also": {}}
+    never = {"deadline": lambda: False, "interrupted": lambda: False, "journal": MemoryJournal()}
+
+    def observe(case):
+        names = [r.name for r in (*case.program.inputs, *case.program.nodes)]
+        return {name: Observed(M, Value("float32", (4,), Fill("normal"))) for name in names}
+
+    look = {"observe": observe, "decompose": lambda case: finer}
+    return operators(
+        narrow(Inside(operator), whole, WRONG, observe(whole), repeats=1, **look, **more, **never).case
+    )
+
+
+def test_a_composite_operator_is_narrowed_to_its_part():
+    assert decomposing("clamp") == ["clamp"]
+
+
+def test_a_composite_operator_stays_where_its_parts_pass_or_are_no_fewer():
+    assert decomposing("nothing") == ["hardswish"]
+    assert decomposing("add", parts=("add",)) == ["hardswish"]
+
+
 def _all_nodes(program):
     return program.nodes + tuple(n for _, body in program.graphs for n in body.nodes)
 

@@ -28,6 +28,7 @@ from minimizer.oracle.requests import Brought, Observation, Observations, Target
 from minimizer.oracle.session import RNG_SEED, Session
 from minimizer.oracle.subjects import FileSubject, ProgramSubject
 from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.program import Program
 from minimizer.sandbox.worker import note
 from minimizer.targets import doors, form, given, model_file
 from minimizer.targets.options import problem_of
@@ -349,6 +350,18 @@ def observe(case: Case, store: str, prefix: str) -> Observations:
         if all(name in call for call in earlier)
     )
     return Observations(tuple(observations), problem)
+
+
+def decomposed(case: Case, store: str) -> Program | None:
+    """The case's program in the operators of core ATen; None where that cannot be expressed."""
+    warm_threads()
+    register_operators(case.settings.modules)
+    tensors = Store(store)
+    try:
+        finer = ProgramSubject(case.program, tensors).export().run_decompositions()
+        return program_from_export(finer, tensors, prefix=f"finer_{case.key}_")
+    except Exception:  # noqa: BLE001 (a decomposition runs any code; without one the program stays as it is)
+        return None
 
 
 def _same_or_own(value: Value, last: Value, store: Store) -> Value:
