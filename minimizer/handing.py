@@ -76,6 +76,7 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
         output=verified.output,
         certificate=tuple(entries),
         title=title_of(case, failure),
+        environment=_environment(run),
     )
     if narrowed is not None and failure.stage == "run":
         _passing_neighbour(run, case, narrowed, found)
@@ -86,6 +87,15 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     write_reports(run.folder, run.record)
     _say_verified(run, verified)
     return FAILURE
+
+
+def _environment(run: Run) -> str:
+    """The lines of collect_env; empty where one of the programs that it asks does not answer."""
+    try:
+        lines: str = run.ask("minimizer.oracle.environment:collected")
+    except (TaskError, WorkerLost):
+        return ""
+    return lines
 
 
 def _say_verified(run: Run, verified: Verified) -> None:
@@ -156,6 +166,7 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
         repro=text,
         minimal=False,
         title=title,
+        environment=_environment(run),
     )
     write_reports(folder, run.record)
     _say_verified(run, verified)

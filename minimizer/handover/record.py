@@ -72,7 +72,7 @@ class RunRecord(Summary):
     otherwise, `kernel_repro` that of kernel_repro.py, `native_stack` gdb's word on where it dies, `detail`
     the traceback or the dead process's last output, `program` the reduced one, `ablation` what each other
     setting gives, `findings` milder failures seen on the way, `inputs` the failing inputs in words,
-    `command` how to repeat the run.
+    `environment` the lines of collect_env, `command` how to repeat the run.
     """
 
     title: str = ""
@@ -90,6 +90,7 @@ class RunRecord(Summary):
     inputs: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     command: str = ""
+    environment: str = ""
 
 
 def summary_json(record: RunRecord) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def report_markdown(record: RunRecord) -> str:
         _section("Devices", _devices(record)),
         _section("Determinism", _determinism(record)),
         _section("Also seen", "\n".join(f"- {finding}" for finding in record.findings)),
-        _section("Versions", _versions(record.versions or {})),
+        _section("Versions", _versions(record)),
     ]
     title = scrub(f"# {title_line(record)}")
     # The repro is code that was run and has no path in it: it is quoted to the letter.
@@ -296,8 +296,11 @@ def _determinism(record: RunRecord) -> str:
     return "\n\n".join(lines)
 
 
-def _versions(versions: Mapping[str, str]) -> str:
-    return _code("\n".join(f"{name}: {value}" for name, value in versions.items())) if versions else ""
+def _versions(record: RunRecord) -> str:
+    """The lines of collect_env, as the form asks for; what the run itself noted where there are none."""
+    noted = "\n".join(f"{name}: {value}" for name, value in (record.versions or {}).items())
+    text = record.environment or noted
+    return _code(text) if text else ""
 
 
 def mermaid(program: Program) -> str:
