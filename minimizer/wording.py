@@ -77,6 +77,8 @@ def title_of(case: Case, failure: Failure) -> str:
         "wrong_value": "gives wrong values",
         "wrong_metadata": f"gives another {failure.flavour}",
         "lost_mutation": "loses a mutation of its input",
+        "out_of_memory": "needs more memory than eager",
+        "spurious_error": "refuses inputs that it promised to accept",
         "wrong_aliasing": "returns memory that something else holds",
         "nondeterministic": "gives other values from call to call",
         "compile_error": "cannot be compiled",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minimizer.oracle.verdict import Failure, Severity, Verdict, crash_class, normalise
+from minimizer.oracle.verdict import Failure, Severity, Verdict, crash_class, error_kind, normalise
 
 LOWERING = """LoweringException: AssertionError: expected size 8==8, stride 6==5 at dim=0
   target: aten.view.default
@@ -182,6 +182,30 @@ def test_kernel_names_hashes_and_paths_do_not_count():
 
 def test_long_messages_are_cut():
     assert len(normalise("word " * 500)) <= 300
+
+
+@pytest.mark.parametrize(
+    ("exception", "message", "kind"),
+    [
+        (
+            "RuntimeError",
+            "DefaultCPUAllocator: can't allocate memory: you tried",
+            "out_of_memory",
+        ),
+        ("RuntimeError", "std::bad_alloc", "out_of_memory"),
+        ("MemoryError", "", "out_of_memory"),
+        (
+            "RuntimeError",
+            "input_handles[0]: unmatched dim value at 1, expected: 10",
+            "spurious_error",
+        ),
+        ("RuntimeError", "dim value is too small at 0, expected it to be >= 2, but got: 1", "spurious_error"),
+        ("RuntimeError", "index out of bounds: 0 <= tmp3 < 7L", "runtime_error"),
+        ("TypeError", "expected a tensor", "runtime_error"),
+    ],
+)
+def test_kinds_of_exceptions(exception, message, kind):
+    assert error_kind(exception, message) == kind
 
 
 def test_severities():

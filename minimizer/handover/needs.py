@@ -17,7 +17,7 @@ from minimizer.program import Program, TensorMeta, leaves, references
 from minimizer.sandbox.asan import is_asan, without_asan
 
 ERRORS = frozenset(
-    {"export_error", "compile_error", "cxx_error", "load_error", "runtime_error", "spurious_error"}
+    "export_error compile_error cxx_error load_error runtime_error spurious_error out_of_memory".split()
 )
 LOST = frozenset({"lost_error", "missing_check"})
 DEATHS = frozenset({"crash", "memory_error"})

@@ -15,7 +15,7 @@ from minimizer.oracle import stages
 from minimizer.oracle.aliasing import Shared
 from minimizer.oracle.compare import TOLERANCES
 from minimizer.oracle.freedoms import HUGE
-from minimizer.oracle.verdict import Failure
+from minimizer.oracle.verdict import Failure, error_kind
 
 
 @dataclass
@@ -51,7 +51,8 @@ def runtime_failure(compiled: Outcome) -> Failure:
     assert compiled.problem is not None
     if isinstance(compiled.problem, stages.StageError):  # torch.compile compiles when it is called
         return compiled.problem.failure
-    failure = stages.failure_of(compiled.problem, "runtime_error", "run")
+    kind = error_kind(type(compiled.problem).__name__, f"{compiled.problem}\n{compiled.printed}")
+    failure = stages.failure_of(compiled.problem, kind, "run")
     said = re.search(r"^(?:Error|Exception): (.*)", compiled.printed, re.MULTILINE)
     if said and "API call failed" in failure.message:
         return replace(failure, message=said[1], detail=f"{compiled.printed[-5000:]}\n{failure.detail}")

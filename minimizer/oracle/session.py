@@ -31,7 +31,7 @@ from minimizer.oracle.outcome import (
     tensors_of,
 )
 from minimizer.oracle.torch_compile import compile_lazily
-from minimizer.oracle.verdict import SEVERITY, Failure, Verdict
+from minimizer.oracle.verdict import SEVERITY, Failure, Verdict, error_kind
 from minimizer.sandbox.worker import note, printed, printed_since
 
 PLAIN = 1000.0
@@ -347,6 +347,8 @@ class Session:
         problem: Exception,
     ) -> Verdict:
         reason = f"eager raises {type(problem).__name__}: {problem}"[:500]
+        if error_kind(type(problem).__name__, str(problem)) == "out_of_memory":
+            return Verdict("invalid", reason=reason)  # a compiled program that does with less is no worse
         if self.guards_reject(flat):
             return Verdict("invalid", reason=f"out of contract; {reason}")
         compiled = self._compiled(call, clone_inputs(flat))

@@ -30,6 +30,7 @@ SEVERITY = {
     "load_error": Severity.SPURIOUS_ERROR,
     "runtime_error": Severity.SPURIOUS_ERROR,
     "spurious_error": Severity.SPURIOUS_ERROR,
+    "out_of_memory": Severity.SPURIOUS_ERROR,
     "missing_check": Severity.LOST_ERROR,
     "lost_error": Severity.LOST_ERROR,
     "wrong_metadata": Severity.WRONG_METADATA,
@@ -46,6 +47,23 @@ BY_FLAVOUR = frozenset(
     {"wrong_value", "wrong_metadata", "wrong_aliasing", "lost_mutation", "nondeterministic"}
 )
 """Kinds without a wording of their own: their flavour tells them apart."""
+
+_CHECKS = re.compile(
+    r"unmatched (?:dtype|dim value|stride value|device type)|dim value is too (?:small|large)"
+)
+_NO_MEMORY = re.compile(r"can't allocate memory|not enough memory|std::bad_alloc|CUDA out of memory")
+
+
+def error_kind(exception: str, message: str) -> str:
+    """What kind an exception of a compiled program is, on inputs that eager and the guards accept.
+
+    ``spurious_error``: AOTInductor's own check of inputs refuses what was promised; ``out_of_memory``: it
+    asks for more memory than the machine has, where eager did not; else ``runtime_error``.
+    """
+    if exception == "MemoryError" or _NO_MEMORY.search(message):
+        return "out_of_memory"
+    return "spurious_error" if _CHECKS.search(message) else "runtime_error"
+
 
 STAGES = ("export", "lower", "cxx", "package", "load", "run")
 

@@ -24,6 +24,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from minimizer.sandbox.asan import is_asan
+
 TAIL = 20_000
 """Bytes of a lost worker's output that are kept."""
 
@@ -263,11 +265,22 @@ def _cpu_of(pid: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+def machine_memory() -> int | None:
+    """Bytes of memory that the machine has, or None where programs reserve more addresses than that.
+
+    A program that asks for more is told no, before the machine comes to a halt. CUDA reserves addresses for
+    the memory of all devices.
+    """
+    if Path("/dev/nvidiactl").exists():
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 class Sandbox:
     """Owns the scratch folder and the zygotes; everything ends and is removed with it.
 
     `preload` is the module that a zygote imports before it forks: what all workers need. `memory_limit` is
-    in bytes of address space per worker.
+    in bytes of address space per worker; left out, it is `machine_memory`.
 
     >>> with Sandbox("minimizer.oracle.warm") as sandbox, sandbox.worker() as worker:     # doctest: +SKIP
     ...     worker.call("minimizer.oracle.tasks:open_target", request, timeout=60.0)
@@ -276,7 +289,7 @@ class Sandbox:
     def __init__(self, preload: str = "", memory_limit: int | None = None) -> None:
         self.scratch = Path(tempfile.mkdtemp(prefix="aoti-minimize-"))
         self._preload = preload
-        self._memory_limit = memory_limit
+        self._memory_limit = machine_memory() if memory_limit is None else memory_limit
         self._zygotes: dict[tuple[tuple[str, str], ...], _Zygote] = {}
         self._workers: list[Worker] = []
         self._count = itertools.count(1)
@@ -334,7 +347,7 @@ class Sandbox:
             "do": "fork",
             "directory": str(directory if directory and directory.is_dir() else own),
             "environment": {"TMPDIR": str(own), "TORCHINDUCTOR_CACHE_DIR": str(cache)},
-            "memory_limit": self._memory_limit,
+            "memory_limit": None if is_asan(environment) else self._memory_limit,
         }
         with theirs, output.open("wb") as stream:
             pid = zygote.ask(request, [theirs.fileno(), stream.fileno(), stream.fileno()])
