@@ -8,6 +8,7 @@ import torch
 
 from minimizer.oracle.aliasing import sharing
 from minimizer.oracle.session import AGAIN, Session
+from minimizer.oracle.stages import StageError
 
 
 class Subject:
@@ -92,6 +93,51 @@ def test_a_result_that_the_next_call_writes_over():
 def test_memory_that_eager_shares_too_is_fine():
     made = session(lambda x: (x, x[1:], x * 2), lambda x: [x, x[1:], x * 2])
     assert made.judge([X], [X]).status == "pass"
+
+
+# Kinds that need no compiler
+
+
+def halve_in_place(x):
+    return (x.mul_(0.5).sum(),)
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "kind", "flavour"),
+    [
+        (halve_in_place, lambda x: [(x * 0.5).sum()], "lost_mutation", "mutation of inputs: values"),
+        (lambda x: (x * 2,), lambda x: [x.double() * 2], "wrong_metadata", "dtype"),
+        (lambda x: (x * 2,), lambda x: [(x * 2)[None]], "wrong_metadata", "shape"),
+        (lambda x: (x.int(),), lambda x: [x.int() + 1], "wrong_value", "values"),
+        (lambda x: (x > 0,), lambda x: [x >= -1], "wrong_value", "values"),
+        (lambda x: (x * 1j,), lambda x: [x * 2j], "wrong_value", "values"),
+        (lambda x: (x.half(),), lambda x: [x.half() * 1.01], "wrong_value", "values"),
+        (lambda x: (x.bfloat16(),), lambda x: [x.bfloat16() * 1.1], "wrong_value", "values"),
+        (lambda x: (x / 0,), lambda x: [-x / 0], "wrong_value", "values: not finite"),
+    ],
+    ids=["mutation", "dtype", "shape", "int", "bool", "complex", "half", "bfloat16", "inf"],
+)
+def test_kinds_of_wrong_answers(eager, compiled, kind, flavour):
+    failure = session(eager, compiled).judge([X.clone()]).failure
+    assert (failure.kind, failure.stage, failure.flavour) == (kind, "run", flavour)
+
+
+def test_what_eager_refuses_and_the_compiled_program_takes_has_lost_an_error():
+    def refuses(x):
+        return (torch.index_select(x, 0, torch.tensor([9])),)
+
+    made = session(double, lambda x: [x])
+    made.subject = Subject(function(refuses), X)
+    made._guards = lambda *flat: None
+    failure = made.judge([X]).failure
+    assert (failure.kind, failure.exception) == ("lost_error", "IndexError")
+
+
+def test_a_file_that_is_no_package_is_a_load_error(tmp_path):
+    (tmp_path / "junk.pt2").write_bytes(b"junk")
+    with pytest.raises(StageError) as raised:
+        session(double, double).load(str(tmp_path / "junk.pt2"))
+    assert (raised.value.failure.kind, raised.value.failure.stage) == ("load_error", "load")
 
 
 # Manners

@@ -93,7 +93,7 @@ def error(actual: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
     distance = (a - b).abs()
     same = (a == b) | (a.isnan() & b.isnan())
     distance = torch.where(same, torch.zeros_like(distance), distance)
-    return torch.nan_to_num(distance, nan=float("inf"))
+    return torch.nan_to_num(distance, nan=float("inf"), posinf=float("inf"))
 
 
 def compare_values(index: int, actual: torch.Tensor, expected: torch.Tensor) -> tuple[Mismatch | None, float]:
