@@ -8,6 +8,7 @@ judge, and where the two disagree the full one takes over.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,9 +75,11 @@ def narrow(
     width: int = 1,
     observe: Callable[[Case], Observations | None] | None = None,
     decompose: Callable[[Case], Program | None] | None = None,
+    until: float = math.inf,
 ) -> Narrowed | None:
     """Reduce a case, confirm the result with the full judge, and certify it.
 
+    After `deadline` no candidate is judged; at `until`, of the monotonic clock, one that is judged is let go.
     `width` candidates are judged side by side where that is of use. `observe` looks anew at the values of a
     program into which a pass has put calls that were not there before, `decompose` gives it in finer
     operators. None when the translated program does not show the failure at any level.
@@ -84,9 +87,8 @@ def narrow(
     notes: list[str] = []
     for level in levels(case.settings.path, failure.stage):
         dynamic, joined = case.program.dynamic_dims > 0, hangs_together(case.program)
-        judge = Prosecutor(
-            bench, level, failure.signature, repeats, dynamic=dynamic, joined=joined, deadline=deadline
-        )
+        times: dict[str, Any] = {"deadline": deadline, "until": until}
+        judge = Prosecutor(bench, level, failure.signature, repeats, dynamic=dynamic, joined=joined, **times)
         record = _AtLevel(journal, level)
         try:
             start = starting_point(judge, case, failure, observed, record)

@@ -27,6 +27,9 @@ REDUCE_SHARE = 0.8
 OUTSIDE_SHARE = 0.25
 """Share of the budget that calls outside the contract may take, when they are asked for."""
 
+LATEST_SHARE = 0.85
+"""Share of the budget at which a candidate that is still being judged is given up."""
+
 OPEN_SHARE = 0.5
 """Share of the budget after which a model file counts as one that does not come to an end."""
 
@@ -87,6 +90,10 @@ class Clock:
     def spent(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self.start
+
+    def at(self, share: float) -> float:
+        """The time, of the monotonic clock, when a share of the budget is spent."""
+        return self.start + share * self.budget
 
     def past(self, share: float) -> Callable[[], bool]:
         """Whether a share of the budget is spent, asked later."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import networkx as nx
 
 from minimizer.capture import alike
 from minimizer.case import Case
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.bench import CaseBench, OutOfBudget
 from minimizer.oracle.verdict import Failure, Signature, Verdict
 from minimizer.program import Program
 from minimizer.reduce.search import OutOfTime, never
@@ -27,7 +29,8 @@ class Prosecutor:
     failure is looked for `repeats` times until `calibrate` has found out how often it shows; from then on
     `test` decides how often each candidate is run. With `dynamic`, candidates without any dynamic dim are not
     taken, and `turned_away` is set; with `joined`, neither are those in which some call stands by itself (it
-    would be there for its dim only).
+    would be there for its dim only). After `deadline` no judgement is begun; at the time `until`, of the
+    monotonic clock, one under way is ended.
     """
 
     bench: CaseBench
@@ -41,6 +44,7 @@ class Prosecutor:
     turned_away: bool = False
     test: SequentialTest | None = None
     deadline: Callable[[], bool] = never
+    until: float = math.inf
 
     def takes(self, case: Case) -> bool:
         """Whether the case may be judged at all."""
@@ -62,7 +66,19 @@ class Prosecutor:
 
     def _once(self, case: Case) -> Verdict:
         self.judged += 1
-        return self.bench.judge(case, self.level)
+        with self._in_time():
+            return self.bench.judge(case, self.level)
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Judge no longer than there is time. Raises OutOfTime."""
+        self.bench.until = self.until
+        try:
+            yield
+        except OutOfBudget:
+            raise OutOfTime from None
+        finally:
+            self.bench.until = math.inf
 
     def calibrate(self, case: Case) -> float:
         """Find out how often the failure shows in a case that has it, and judge by that from now on."""
@@ -95,7 +111,8 @@ class Prosecutor:
         if self.repeats > 1:
             return [self(case) for case in cases]
         self.judged += len(cases)
-        verdicts = self.bench.judge_many(cases, self.level)
+        with self._in_time():
+            verdicts = self.bench.judge_many(cases, self.level)
         return [self._is_it(case, verdict) for case, verdict in zip(cases, verdicts, strict=True)]
 
     def _is_it(self, case: Case, verdict: Verdict) -> bool:

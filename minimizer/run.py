@@ -30,6 +30,7 @@ from minimizer.narrow import Narrowed, levels, narrow
 from minimizer.options import (
     COMPILE_SHARE,
     FAILURE,
+    LATEST_SHARE,
     MILD_SHARE,
     MISUSE,
     NONE,
@@ -507,11 +508,14 @@ class Run:
                 width=len(os.sched_getaffinity(0)),
                 observe=self.observe_again,
                 decompose=self.decompose,
+                until=self.clock.at(LATEST_SHARE),
             )
         self.cases.close()
         self._keep_aside(also)
         if narrowed is None:
-            self.console.say("reduce", "the translated graph does not show the failure; handed over whole")
+            late = self.clock.past(REDUCE_SHARE)()
+            why = "no time was left for it" if late else "the translated graph does not show the failure"
+            self.console.say("reduce", f"{why}; handed over whole")
             return None
         self._say_reduced(narrowed, total, self.clock.spent - started)
         return narrowed

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from minimizer.case import Case, Value
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.bench import CaseBench, OutOfBudget
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.program import Input, Node, Program, Ref, TensorMeta
-from minimizer.sandbox import Died
+from minimizer.sandbox import Died, TimedOut
 from strategies.values import Fill
 
 META = TensorMeta("float32", (4,), (1,))
@@ -27,7 +27,10 @@ def case(*operators, fill="zeros"):
 
 
 class Worker:
-    """Fails what has a relu; dies on a sin; a cos does not end until it is killed; an exp is interrupted."""
+    """Fails what has a relu and dies on a sin.
+
+    A tanh takes too long, a cos does not end until it is killed, an exp is interrupted.
+    """
 
     def __init__(self, own_cache, together):
         self.alive, self.tasks, self.own_cache = True, [], own_cache
@@ -40,6 +43,10 @@ class Worker:
         if self.tasks[-1] == "judge_case":
             self.program = args[0].program
         names = {n.target.split(".")[1] for n in self.program.nodes}
+        if "tanh" in names:
+            time.sleep(timeout if timeout < 1.0 else 0.0)
+            self.alive = False
+            raise TimedOut(timeout, "run", "")
         if "exp" in names:
             while len(self.together) < 3 or not all(worker.tasks for worker in self.together):
                 time.sleep(0.01)
@@ -127,4 +134,15 @@ def test_an_interruption_ends_the_processes_at_work(bench, sandbox):
     with pytest.raises(KeyboardInterrupt):
         bench.judge_many([case("exp"), case("cos"), case("cos", "cos")], "jit")
     assert all(worker.killed.is_set() for worker in sandbox.workers[1:])
+    assert bench.judge(case("relu"), "jit").failed
+
+
+def test_what_is_ended_for_want_of_time_is_no_hang(bench, sandbox):
+    assert bench.judge(case("tanh"), "jit").failure.kind == "hang"
+    bench.until = time.monotonic() + 0.2
+    with pytest.raises(OutOfBudget):
+        bench.judge(case("tanh"), "jit")
+    with pytest.raises(OutOfBudget):
+        bench.judge_many([case("tanh"), case("relu")], "jit")
+    bench.until = time.monotonic() + 60.0
     assert bench.judge(case("relu"), "jit").failed

@@ -7,6 +7,7 @@ import pytest
 
 from minimizer.case import Case, Settings, Value
 from minimizer.narrow import confirm, narrow
+from minimizer.oracle.bench import OutOfBudget
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Graph, Input, Node, Program, Ref, Symbol, TensorMeta
 from minimizer.prosecutor import Prosecutor
@@ -297,6 +298,32 @@ def _all_nodes(program):
 def test_an_interruption_is_passed_on():
     with pytest.raises(KeyboardInterrupt):
         narrowed(Faulty("neg"), interrupted=lambda: True)
+
+
+class Slow(Faulty):
+    """Its time is up at the judgement of that number."""
+
+    def __init__(self, operator, last):
+        super().__init__(operator)
+        self.last = last
+
+    def judge(self, case, level="full", *, fresh=False):
+        if level != "full" and len(self.asked) == self.last:
+            raise OutOfBudget
+        return super().judge(case, level, fresh=fresh)
+
+
+def test_a_judgement_that_runs_out_of_time_ends_the_search_and_is_not_remembered():
+    journal = MemoryJournal()
+    found = narrowed(Slow("neg", 6), journal=journal)
+    assert "neg" in operators(found.case)
+    assert not found.reduction.complete
+    whole = narrowed(Faulty("neg"), journal=journal)
+    assert (operators(whole.case), whole.reduction.complete) == (["neg"], True)
+
+
+def test_without_time_for_a_first_guess_nothing_is_narrowed():
+    assert narrowed(Slow("neg", 2)) is None
 
 
 def test_when_time_is_up_the_best_so_far_stands():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import threading
 import time
 from collections import deque
@@ -249,6 +250,10 @@ class LoadFailed(Exception):
         self.failure = failure
 
 
+class OutOfBudget(Exception):
+    """A judgement was ended because no time is left: nothing is known of the case."""
+
+
 @dataclass(frozen=True)
 class _Warm:
     """A process that has a program compiled, and which."""
@@ -272,7 +277,8 @@ class CaseBench:
     """Judges candidates, each from source to verdict in a process of its own.
 
     Candidates that differ in their inputs only share a compiled program: the process that has it stays for
-    the next one, until it dies or another program comes along.
+    the next one, until it dies or another program comes along. At the time `until` (of the monotonic clock)
+    a judgement under way is ended and raises OutOfBudget.
     """
 
     def __init__(self, sandbox: Sandbox, store: Path) -> None:
@@ -282,6 +288,7 @@ class CaseBench:
         self._warm: _Warm | None = None
         self._lock = threading.Lock()
         self._at_work: set[Worker] = set()
+        self.until = math.inf
         self.compiles = 0
         self.judged = 0
         self.timeout = 120.0
@@ -369,11 +376,14 @@ class CaseBench:
     def _ask(self, worker: Worker, task: str, *args: object) -> Verdict:
         with self._lock:
             self._at_work.add(worker)
+        timeout = min(self.timeout, max(0.0, self.until - time.monotonic()))
         try:
             limits = {"run": RUN_TIMEOUT, "compare": RUN_TIMEOUT}
-            verdict: Verdict = worker.call(TASKS + task, *args, timeout=self.timeout, stage_timeout=limits)
+            verdict: Verdict = worker.call(TASKS + task, *args, timeout=timeout, stage_timeout=limits)
             return verdict
         except WorkerLost as lost:
+            if isinstance(lost, TimedOut) and time.monotonic() >= self.until:
+                raise OutOfBudget from lost
             return loss_verdict(lost)
         except TaskError as problem:
             self.errors.append(problem.traceback)
