@@ -19,7 +19,7 @@ from minimizer.console import Console
 from minimizer.nightly import housekeeping
 from minimizer.nightly.hands import Hands, leftovers
 from minimizer.nightly.history import Past
-from minimizer.nightly.ledger import FILE, Ledger, seen_in
+from minimizer.nightly.ledger import FILE, Ledger, read_events, seen_in
 from minimizer.nightly.schedule import REPLAY_SHARE, TARGET_SHARE, Standing, slices
 from minimizer.nightly.units import Event, Programs, Replays, Target, Unit
 
@@ -88,7 +88,8 @@ class Night:
 
     def go(self) -> None:
         """Work until the budget is spent or there is nothing left to do."""
-        self.ledger.write(leftovers(self.plan.out / "units"))
+        known = read_events(self.plan.out / FILE)
+        self.ledger.write(e for e in leftovers(self.plan.out / "units") if e not in known)
         if self.state.begun is None:
             first = self._past.next_program if self.plan.programs else 0
             began = {"did": "begin", "at": time.time(), "budget": self.plan.budget, "seed": self.plan.seed}

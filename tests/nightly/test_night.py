@@ -11,6 +11,7 @@ from minimizer.buckets import bucket_of
 from minimizer.console import Console
 from minimizer.nightly import outputs
 from minimizer.nightly.history import Past, difference, read_night, read_past
+from minimizer.nightly.ledger import read_events
 from minimizer.nightly.night import LOOK_INTO, Night, Plan
 from minimizer.nightly.units import Programs, Replays, Target
 from minimizer.oracle.verdict import Signature
@@ -143,9 +144,11 @@ def test_what_a_killed_unit_had_written_is_not_lost(corpus, tmp_path):
         "calls": ["relu"], "classes": ["float"], "operators": [], "message": "",
     }  # fmt: skip
     (out / "units/programs-0.jsonl").write_text(json.dumps(suspect) + '\n{"did": "prog')
-    one, hands = night(corpus, out, 3600.0)
-    one.go()
+    for _ in range(2):
+        one, hands = night(corpus, out, 3600.0)
+        one.go()
     assert len(one.state.findings) == 1
+    assert [e["did"] for e in read_events(out / "night.jsonl")].count("suspect") == 1
 
 
 def test_only_what_was_never_met_is_new(corpus, tmp_path):
