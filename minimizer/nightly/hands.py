@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -40,11 +41,14 @@ def do_unit(
     task, events = work / f"{unit.key}.json", work / f"{unit.key}.jsonl"
     task.write_text(json.dumps(plain), encoding="utf-8")
     arguments = ["-m", "minimizer.nightly.hand", str(task.resolve()), str(events.resolve())]
+    began = time.monotonic()
     status, output = run_interpreter(arguments, Path.cwd(), unit.limit, started=started)
     (work / f"{unit.key}.log").write_text(output[-LOG:], encoding="utf-8", errors="replace")
     found = read_events(events)
     if isinstance(unit, Target):
-        return [{"did": "target", "key": unit.key, "name": unit.name, "out": unit.out, "status": status}]
+        took = round(time.monotonic() - began, 1)
+        about = {"key": unit.key, "name": unit.name, "out": unit.out}
+        return [{"did": "target", **about, "seconds": took, "status": status}]
     if status != 0:
         how = f"gave up after {unit.limit:.0f} s" if status is None else f"ended with status {status}"
         last = next((line for line in reversed(output.splitlines()) if line.strip()), "no output")

@@ -20,7 +20,7 @@ from minimizer.nightly import housekeeping
 from minimizer.nightly.hands import Hands, leftovers
 from minimizer.nightly.history import Past
 from minimizer.nightly.ledger import FILE, Ledger, read_events, seen_in
-from minimizer.nightly.schedule import REPLAY_SHARE, TARGET_SHARE, Standing, slices
+from minimizer.nightly.schedule import LEAST, REPLAY_SHARE, TARGET_SHARE, Standing, slices
 from minimizer.nightly.units import Event, Programs, Replays, Target, Unit
 
 LOOK_INTO = 300.0
@@ -138,8 +138,9 @@ class Night:
             total = max(1.0, self.plan.budget - self.spent)
             if targets and (not self.plan.programs or searched <= TARGET_SHARE * self.spent):
                 unit = targets.pop(0)
-                searched += unit.seconds
-                if unit.seconds <= total:
+                if total >= LEAST / 2:  # what several hands have together may be more than the clock has
+                    unit = replace(unit, seconds=min(unit.seconds, total))
+                    searched += unit.seconds
                     yield unit
                 continue
             if self.plan.programs and total > LOOK_INTO / 2:
@@ -229,7 +230,7 @@ class Night:
         for event in events:
             if event["did"] == "target" and isinstance(unit, Target):
                 followed = self._searched(unit, event)
-                plain = [] if unit.checked else [{**event, "seconds": unit.seconds}]
+                plain = [] if unit.checked else [event]
                 self.ledger.write([*plain, *followed])
             else:
                 self.ledger.write([event])

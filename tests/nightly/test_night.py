@@ -49,9 +49,8 @@ class Actors:
             failing = bool(unit.checked) or unit.name in self.fail
             if failing:
                 write_run(Path(unit.out), relu_case(self.operator(unit)))
-            return [
-                {"did": "target", "key": unit.key, "name": unit.name, "out": unit.out, "status": int(failing)}
-            ]
+            about = {"key": unit.key, "name": unit.name, "out": unit.out, "seconds": unit.seconds}
+            return [{"did": "target", **about, "status": int(failing)}]
         self.clock.now += 300
         events = [
             {
@@ -237,3 +236,12 @@ def test_programs_between_two_that_were_done_are_not_left_out(corpus, tmp_path):
     one.go()
     firsts = [unit.first for unit in hands.given if isinstance(unit, Programs)]
     assert firsts[:3] == [0, 320, 480]
+
+
+def test_a_single_target_is_searched_whatever_the_number_of_hands(corpus, tmp_path):
+    (corpus / "models/beta.py").unlink()
+    one, hands = night(corpus, tmp_path / "n1", 180.0, count=4)
+    one.plan = Plan(corpus, tmp_path / "n1", 180.0, programs=False)
+    one.go()
+    (unit,) = hands.given
+    assert unit.name == "alpha" and 60 <= unit.seconds <= 180
