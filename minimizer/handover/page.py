@@ -17,7 +17,7 @@ from minimizer.handover.charts import Tried, reduction_svg, region_svg
 from minimizer.handover.evidence import Evidence
 from minimizer.handover.graph_picture import graph_svg
 from minimizer.handover.record import RunRecord
-from minimizer.handover.report import KINDS, described_input, title_line, without_warnings
+from minimizer.handover.report import KINDS, described_input, gist, title_line, without_warnings
 from minimizer.handover.scrub import scrub
 from minimizer.program import Program
 
@@ -49,6 +49,7 @@ def report_html(evidence: Evidence) -> str:
     page = _ENVIRONMENT.get_template("page.html.jinja")
     return page.render(
         record=record,
+        gist=gist(record),
         title=scrub(title_line(record)),
         what=KINDS.get(record.kind or "", ""),
         facts=list(_facts(record)),

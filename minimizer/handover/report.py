@@ -57,7 +57,7 @@ def report_markdown(record: RunRecord) -> str:
         _section("Other ways to export and compile it", _variants(record)),
         _section("Calls outside the contract", _outside(record)),
         _section("Devices", _devices(record)),
-        _section("Determinism", _determinism(record)),
+        _section("How reliable", _determinism(record)),
         _section("Also seen", "\n".join(f"- {finding}" for finding in record.findings)),
         _section("Versions", _versions(record)),
     ]
@@ -136,10 +136,19 @@ def _what_happens(record: RunRecord) -> str:
     if record.cause and record.cause not in ("compiler", "unknown"):
         lines.append(f"Cause: {record.cause}.")
     if record.message and not record.figures:
-        lines.append(f"`{_line(record.message)[:300].replace('`', chr(39))}`")
+        lines.append(f"`{gist(record)[:300].replace('`', chr(39))}`")
     if record.target:
         lines.append(f"Found in `{record.target}`.")
     return _section("What happens", "\n\n".join(lines))
+
+
+def gist(record: RunRecord) -> str:
+    """The error in one line: what the C++ compiler complains of, not the command that it was called with."""
+    if record.kind == "cxx_error":
+        complaint = re.search(r"\berror: [^\n]+", f"{record.message}\n{record.detail}")
+        if complaint:
+            return _line(complaint[0])
+    return _line(record.message or "")
 
 
 def _inputs(record: RunRecord) -> str:

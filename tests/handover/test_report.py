@@ -57,7 +57,7 @@ def test_order_of_an_issue():
         "## Kernel",
         "## Reduction",
         "## Minimality",
-        "## Determinism",
+        "## How reliable",
         "## Versions",
     ]
 
@@ -145,3 +145,14 @@ def test_names_of_user_and_host_go(monkeypatch):
     monkeypatch.setattr(scrubbing.socket, "gethostname", lambda: "box7.lab.example")
     assert scrub("ann.b at box7.lab.example, box7") == "<user> at <host>, <host>"
     scrubbing._private_names.cache_clear()
+
+
+def test_of_a_cxx_error_the_complaint_is_quoted():
+    message = (
+        "C++ compile error\n\nCommand: g++ -O3 "
+        + "-D X " * 200
+        + "\nOutput:\nk.cpp:7:3: error: 'tmp1' was not"
+    )
+    text = report_markdown(RunRecord(kind="cxx_error", stage="cxx", message=message))
+    assert "`error: 'tmp1' was not`" in text
+    assert "Command" not in text
