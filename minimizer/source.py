@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from minimizer.fold import inline
 from minimizer.layout import INDENT, wrap
 from minimizer.program import (
     Arg,
@@ -34,6 +33,7 @@ from minimizer.program import (
     references,
     sym_symbols,
 )
+from minimizer.roll import laid_out
 from minimizer.symbolic import free_symbols, linear
 
 _PUBLIC_HIGHER_ORDER = {
@@ -256,7 +256,7 @@ def _statements(program: Program, state: Mapping[str, str]) -> list[str]:
         sizes.learn(node.name, node.meta)
     lines += sizes.lines(sym_symbols(program.output))
     lines.append(f"return {literal(program.output, names)}")
-    return inline(lines, program)
+    return laid_out(lines, program)
 
 
 def _function(name: str, body: Program) -> list[str]:

@@ -13,6 +13,7 @@ FLOORS = [
         "symbolic",
         "layout",
         "fold",
+        "roll",
         "program",
         "liveness",
         "source",
