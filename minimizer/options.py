@@ -15,6 +15,9 @@ NONE, FAILURE, UNUSABLE, MISUSE, INTERRUPTED = 0, 1, 2, 3, 130
 FUZZ_SHARE = 0.5
 """Share of the budget after which the search for a failure ends."""
 
+STEADY_SHARE = 0.05
+"""Share of the budget in which what was right is called in other manners."""
+
 MILD_SHARE = 0.4
 """Share of the budget after which a lost error is taken as the finding."""
 

@@ -40,6 +40,7 @@ from minimizer.options import (
     REGION_SHARE,
     SANITIZED_COMPILE,
     SIGNS_LIMIT,
+    STEADY_SHARE,
     Clock,
     Meter,
     Options,
@@ -316,10 +317,11 @@ class Run:
     def unsteady(self, info: TargetInfo, passed: Sequence[Values]) -> fuzz.Finding | None:
         """Call what was right in other manners: over and over, after a second load, from threads."""
         ways = steady.manners(info.program, info.stateful, self.request.variant.path)
-        give_up = self.clock.past(self.options.search_share)
-        finding = steady.unsteady(self.bench.judge, ways, tuple(info.examples), passed, give_up)
-        ended = "right in each" if finding is None else f"wrong {MANNERS[finding.manner]}"
-        self.console.say("again", f"{', '.join(MANNERS[way] for way in ways)}: {ended}")
+        give_up = self.clock.past(self.options.search_share + STEADY_SHARE)
+        finding, tried = steady.unsteady(self.bench.judge, ways, tuple(info.examples), passed, give_up)
+        if tried:
+            ended = "right" if finding is None else f"wrong {MANNERS[finding.manner]}"
+            self.console.say("again", f"called {', '.join(MANNERS[way] for way in tried)}: {ended}")
         return finding
 
     def nothing(self) -> int:

@@ -39,20 +39,23 @@ def unsteady(
     examples: Values,
     passed: Sequence[Values],
     give_up: Callable[[], bool],
-) -> Finding | None:
-    """The first manner and inputs that give a wrong answer, of inputs that were right.
+) -> tuple[Finding | None, tuple[str, ...]]:
+    """The first manner and inputs that give a wrong answer, of inputs that were right; and what was tried.
 
     `judge` takes calls and ``manner``; a wrong answer as usual is a finding too, one that comes and goes.
     """
+    tried: list[str] = []
     for calls in _sequences(examples, passed):
         for manner in ways:
             if give_up():
-                return None
+                return None, tuple(tried)
+            tried += [manner] if manner not in tried else []
             verdict = judge(*calls, manner=manner)
             if verdict.failure is not None:
                 *earlier, values = calls
-                return Finding(values, tuple(earlier), verdict.failure, 0, manner=manner)
-    return None
+                found = Finding(values, tuple(earlier), verdict.failure, 0, manner=manner)
+                return found, tuple(tried)
+    return None, tuple(tried)
 
 
 def _sequences(examples: Values, passed: Sequence[Values]) -> Iterator[tuple[Values, ...]]:

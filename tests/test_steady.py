@@ -48,7 +48,10 @@ def test_the_examples_come_first_then_two_different_inputs():
         return PASS
 
     passed = [inputs("ones"), inputs("zeros"), inputs("ramp"), inputs("zeros")]
-    assert unsteady(judge, ("again", "reload"), inputs("ones"), passed, never) is None
+    assert unsteady(judge, ("again", "reload"), inputs("ones"), passed, never) == (
+        None,
+        ("again", "reload"),
+    )
     assert [manner for _, manner in seen] == ["again", "reload"] * INPUTS
     assert seen[0][0] == (inputs("ones"),)
     assert seen[2][0] == (inputs("ones"), inputs("ramp"))
@@ -58,10 +61,12 @@ def test_the_first_wrong_answer_is_the_finding():
     def judge(*calls, manner):
         return WRONG if manner == "reload" and len(calls) == 2 else PASS
 
-    found = unsteady(judge, ("again", "reload"), inputs("ones"), [inputs("zeros")], never)
+    found, tried = unsteady(judge, ("again", "reload"), inputs("ones"), [inputs("zeros")], never)
     assert (found.manner, found.earlier, found.values) == ("reload", (inputs("ones"),), inputs("zeros"))
     assert found.failure == WRONG.failure
+    assert tried == ("again", "reload")
 
 
 def test_nothing_is_called_when_time_is_up():
-    assert unsteady(lambda *calls, manner: WRONG, ("again",), inputs("ones"), [], lambda: True) is None
+    answer = unsteady(lambda *calls, manner: WRONG, ("again",), inputs("ones"), [], lambda: True)
+    assert answer == (None, ())
