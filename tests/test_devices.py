@@ -44,6 +44,8 @@ def test_every_card_is_loaded_for_and_fed_from():
         (Cell("cpu", 0, "cpu"), WRONG, False),
         (Cell("cuda:0", 1, "cuda:0"), WRONG, False),
         (Cell("cuda:0", 1, "cuda:1"), REFUSED, False),
+        (Cell("meta", -1, "meta"), REFUSED, True),
+        (Cell("meta", -1, "meta"), WRONG, False),
     ],
 )
 def test_a_refusal_or_the_right_answer(cell, outcome, kept):

@@ -67,7 +67,8 @@ def run_on(request: TargetRequest, package: str, index: int, device: str) -> Ans
         with torch.no_grad():
             actual = pytree.tree_leaves(loaded(*args, **kwargs))
     except Exception as problem:  # noqa: BLE001 (to refuse is what it should do)
-        said = re.findall(r"^(?:Error|Exception): (.*)", printed_since(mark), re.MULTILINE)
+        reasons = re.findall(r"^(?:Error|Exception): (.*)", printed_since(mark), re.MULTILINE)
+        said = [line for line in reasons if "API call failed" not in line]
         return "refused", said[0] if said else str(problem).splitlines()[0]
     placed = {t.device.type for t in actual if isinstance(t, torch.Tensor)}
     if "meta" in placed:
