@@ -46,9 +46,17 @@ def reduction_svg(steps: Sequence[Step], before: int | None) -> Markup:
         f'<text class="tick" x="{WIDTH - _RIGHT}" y="{HEIGHT - 4}" text-anchor="end">candidates judged</text>'
     )
     return Markup(
-        f'<svg class="chart" role="img" aria-label="calls left over candidates judged" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(marks)}<path class="line" d="{" ".join(line)}"/>'
+        f"{_opened('calls left over candidates judged', WIDTH, HEIGHT)}{''.join(marks)}"
+        f'<path class="line" d="{" ".join(line)}"/>'
         f'<g class="dots">{"".join(dots)}</g>{label}</svg>'
+    )
+
+
+def _opened(label: str, width: float, height: float) -> str:
+    """The opening tag of a chart: drawn at its own size, so that its words stay readable on any screen."""
+    return (
+        f'<svg class="chart" role="img" aria-label="{label}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}">'
     )
 
 
@@ -101,10 +109,7 @@ def region_svg(tried: Sequence[Tried]) -> Markup:
     axis = f"{across} →" + (f"   {down} ↑" if down else "")
     parts.append(_tick(_LEFT, bottom + 28, axis, "start"))
     width = max(_LEFT + len(columns) * cell + _RIGHT, 160)
-    return Markup(
-        f'<svg class="chart" role="img" aria-label="sizes that fail" style="max-width: {width:.0f}px" '
-        f'viewBox="0 0 {width:.0f} {bottom + 34:.0f}">{"".join(parts)}</svg>'
-    )
+    return Markup(f"{_opened('sizes that fail', width, bottom + 34)}{''.join(parts)}</svg>")
 
 
 def _spread(values: Sequence[int], count: int) -> list[int]:
