@@ -8,8 +8,9 @@ rung on which it always fails becomes part of the case.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from minimizer.oracle.verdict import Failure, Signature, Verdict
 
@@ -23,12 +24,14 @@ class Rung:
 
     `extra_calls` follow with the same inputs; `before` calls come first, with the inputs that the program
     had been given last when it failed.
+    A rung with a `device` is for targets on that type of device.
     """
 
     name: str
     environment: tuple[tuple[str, str], ...] = ()
     extra_calls: int = 0
     before: int = 0
+    device: str = ""
 
     @property
     def command(self) -> str:
@@ -38,6 +41,13 @@ class Rung:
 
 LADDER = (
     Rung("as it is"),
+    Rung("allocations not cached", (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"),), device="cuda"),
+    Rung("launches synchronous", (("CUDA_LAUNCH_BLOCKING", "1"),), device="cuda"),
+    Rung(
+        "allocations not cached, launches synchronous",
+        (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"), ("CUDA_LAUNCH_BLOCKING", "1")),
+        device="cuda",
+    ),
     Rung("called 10 times", extra_calls=9),
     Rung("one thread", (("OMP_NUM_THREADS", "1"),)),
     Rung("freed memory overwritten", (("MALLOC_PERTURB_", "165"),)),
@@ -50,14 +60,49 @@ BEFORE = (1, 4, 16, 64)
 """Numbers of earlier inputs to try, where the failing ones alone do not fail."""
 
 
+def ladder(devices: Sequence[str]) -> tuple[Rung, ...]:
+    """The rungs for a target on some devices (``cpu``, ``cuda:0``)."""
+    types = {device.partition(":")[0] for device in devices}
+    return tuple(rung for rung in LADDER if not rung.device or rung.device in types)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one rung did to the failure rate."""
+
+    rung: Rung
+    runs: int
+    failures: int
+
+
 @dataclass(frozen=True)
 class Determinism:
-    """How often the failure showed on the rung that was settled on, and as what."""
+    """How often the failure showed on the rung that was settled on, and as what.
+
+    `steps` are all rungs that were tried.
+    """
 
     rung: Rung
     runs: int
     failures: int
     failure: Failure
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """For summary.json. With more than one rung, each with its rate and command."""
+        known: dict[str, Any] = {"runs": self.runs, "failures": self.failures, "rung": self.rung.name}
+        if len(self.steps) > 1:
+            known["ladder"] = [
+                {
+                    "rung": step.rung.name,
+                    "runs": step.runs,
+                    "failures": step.failures,
+                    "command": f"{step.rung.command} python repro.py".strip(),
+                }
+                for step in self.steps
+            ]
+        return known
 
     @property
     def certain(self) -> bool:
@@ -78,6 +123,7 @@ def capture(
     replay: Callable[[Rung], Verdict],
     *,
     runs: int = RUNS,
+    devices: Sequence[str] = ("cpu",),
     give_up: Callable[[], bool] = lambda: False,
     before: int = 0,
 ) -> Determinism:
@@ -87,30 +133,34 @@ def capture(
     """
     best: Determinism | None = None
     remembered = [Rung(f"after {n} other inputs", before=n) for n in BEFORE if n < 4 * before]
-    for rung in (LADDER[0], *remembered, *LADDER[1:]):
+    first, *others = ladder(devices)
+    steps: list[Step] = []
+    for rung in (first, *remembered, *others):
         if best is not None and give_up():
             break
-        seen = _replays(failure.signature, rung, replay, runs)
+        seen, done = _replays(failure.signature, rung, replay, runs)
+        steps.append(Step(rung, done, seen.failures if seen else 0))
         if seen is None:
             continue
         if best is None or seen.failures > best.failures:
             best = seen
         if seen.certain:
-            return seen
-    return best or Determinism(LADDER[0], runs, 0, failure)
+            break
+    return replace(best or Determinism(LADDER[0], runs, 0, failure), steps=tuple(steps))
 
 
 def _replays(
     wanted: Signature, rung: Rung, replay: Callable[[Rung], Verdict], runs: int
-) -> Determinism | None:
+) -> tuple[Determinism | None, int]:
+    """What a rung gives, None where it shows nothing at all; and how many runs that took."""
     failures: list[Failure] = []
     for done in range(1, runs + 1):
         verdict = replay(rung)
         if verdict.failure is not None and alike(verdict.failure.signature, wanted):
             failures.append(verdict.failure)
         elif done >= 2 and not failures:
-            return Determinism(rung, done, 0, verdict.failure) if verdict.failure else None
-    return Determinism(rung, runs, len(failures), failures[0]) if failures else None
+            return (Determinism(rung, done, 0, verdict.failure) if verdict.failure else None), done
+    return (Determinism(rung, runs, len(failures), failures[0]) if failures else None), runs
 
 
 def alike(a: Signature, b: Signature) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from minimizer.capture import LADDER, Determinism, alike
 from minimizer.case import Case, Value
+from minimizer.diagnosis import gather
 from minimizer.folder import BESIDE, RunFolder
 from minimizer.handover.examples import exported_on_failing_inputs, zeros_of
 from minimizer.handover.needs import DEATHS
@@ -75,7 +76,7 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
         repro=text,
         output=verified.output,
         certificate=tuple(entries),
-        title=title_of(case, failure),
+        title=title_of(case, failure, run.record.blame),
         environment=_environment(run),
     )
     if narrowed is not None and failure.stage == "run":
@@ -84,6 +85,7 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     run.note()
     if verified.holds and failure.kind in DEATHS and not run.record.native_stack:
         run.note(native_stack=stack_of(run.folder.path, "repro"))
+    gather(run, failure)
     write_reports(run.folder, run.record)
     _say_verified(run, verified)
     return FAILURE
@@ -129,7 +131,7 @@ def keep_best(run: Run) -> None:
         nodes_after=case.program.operator_count,
         dynamic_dims_after=case.program.dynamic_dims,
         repro=text,
-        title=title_of(case, failure),
+        title=title_of(case, failure, run.record.blame),
     )
     write_reports(run.folder, run.record)
     run.console.say(
@@ -154,7 +156,7 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
     if variant.exports_anew and run.bench.info is not None:
         named += [(f"example {k}", value) for k, value in enumerate(run.bench.info.examples)]
     _call(run, "save_tensors", named, run.store, str((folder.path / INPUTS_FILE).resolve()))
-    title = title_of(case, failure)
+    title = title_of(case, failure, run.record.blame)
     versions = dict(run.record.versions or {})
     text = whole_source(
         failure, case, title, versions, run.options, HANG_TIMEOUT, exported=exported, variant=variant
@@ -205,7 +207,7 @@ def _fails_alike(run: Run, trial: Case, narrowed: Narrowed) -> bool:
 def write_repro(run: Run, case: Case, failure: Failure, found: Determinism) -> str:
     """Write repro.py and what must lie beside it; the script's text."""
     _clear(run.folder)
-    text, saved = _script(run, case, failure, found, title_of(case, failure))
+    text, saved = _script(run, case, failure, found, title_of(case, failure, run.record.blame))
     if saved:
         _call(run, "save_tensors", saved, run.store, str((run.folder.path / INPUTS_FILE).resolve()))
     run.folder.write("repro.py", text)

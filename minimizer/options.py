@@ -33,6 +33,12 @@ OUTSIDE_SHARE = 0.25
 LATEST_SHARE = 0.85
 """Share of the budget at which a candidate that is still being judged is given up."""
 
+ABLATION_SHARE, ABLATION_UNTIL = 0.12, 0.85
+"""Share of the budget that trying other settings may take, and the share after which none is tried."""
+
+TOOLS_UNTIL = 0.9
+"""Share of the budget after which no further tool is run on a repro that crashes."""
+
 OPEN_SHARE = 0.5
 """Share of the budget after which a model file counts as one that does not come to an end."""
 

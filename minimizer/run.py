@@ -14,12 +14,12 @@ from typing import Any
 import hypothesis.configuration
 
 from minimizer import brought, fuzz, handing, outside, steady
-from minimizer.blame import cause_of
 from minimizer.capture import LADDER, Determinism, Rung, capture
 from minimizer.case import MANNERS, Case, Settings, Value, Values
 from minimizer.console import Console
 from minimizer.contract import Misuse
 from minimizer.devices import survey
+from minimizer.diagnosis import diagnose
 from minimizer.exploring import Elsewhere, explore
 from minimizer.folder import RunFolder
 from minimizer.handover.record import RunRecord
@@ -380,12 +380,15 @@ class Run:
         # A compiler that fails is seldom moody and always dear: it was seen once, and is seen twice more.
         runs = 5 if failure.stage in ("run", "load") and failure.kind != "hang" else 2
         with self.console.bar("capture"):
+            devices = self.bench.info.devices if self.bench.info else ()
             give_up = self.clock.past(REDUCE_SHARE)
-            found = capture(failure, replay, runs=runs, give_up=give_up, before=len(before))
+            found = capture(failure, replay, runs=runs, devices=devices, give_up=give_up, before=len(before))
         how = "deterministic" if found.certain else "flaky"
         rung = "" if found.rung == LADDER[0] else f", {found.rung.name}"
         self.console.say("capture", f"fails {found.failures} of {found.runs} fresh runs ({how}{rung})")
-        self.note(determinism={"runs": found.runs, "failures": found.failures, "rung": found.rung.name})
+        if found.rung.command:
+            self.console.say("", f"from a shell: {found.rung.command} python ...")
+        self.note(determinism=found.summary)
         return found
 
     def _recompile(self, failure: Failure) -> Verdict:
@@ -456,11 +459,11 @@ class Run:
             nodes_after=None if whole else best.program.operator_count,
             dynamic_dims_after=best.program.dynamic_dims,
             program=None if whole else best.program,
-            cause=cause_of(best, self._observed),
         )
         if narrowed is not None:
             self.kernel(best, final)
             self.meter.mark("kernel")
+        diagnose(self, failure, best, narrowed, found)
         if narrowed is None and not (final.kind == "hang" and best.program.operators):
             return handing.hand_over_whole(self, best, final, found)
         return handing.hand_over(self, best, final, narrowed, found)

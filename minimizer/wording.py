@@ -69,8 +69,10 @@ def signature_text(program: Program) -> str:
     return ", ".join([count, *dims]) if dims else f"{count}, static"
 
 
-def title_of(case: Case, failure: Failure) -> str:
-    """One line that a maintainer can search for."""
+def title_of(case: Case, failure: Failure, blame: str = "") -> str:
+    """One line that a maintainer can search for: `blame`, where a custom operator is the cause."""
+    if blame:
+        return blame
     names = list(dict.fromkeys(n.target for n in case.program.operators))
     shown = " + ".join(names[:3]) + (" + ..." if len(names) > 3 else "")
     what = {

@@ -4,12 +4,13 @@ from itertools import cycle, repeat
 
 import pytest
 
-from minimizer.capture import LADDER, NOT_FINITE, RUNS, Determinism, alike, capture
+from minimizer.capture import NOT_FINITE, RUNS, Determinism, alike, capture, ladder
 from minimizer.oracle.verdict import PASS, Failure, Signature, Verdict
 
 WRONG = Failure("wrong_value", "run", flavour="values")
 FAIL = Verdict("fail", WRONG)
 OTHER = Verdict("fail", Failure("crash", "run", exception="SIGSEGV"))
+LADDER = ladder(("cpu",))
 PLAIN = LADDER[0].name
 
 
@@ -120,3 +121,27 @@ def test_no_more_inputs_are_asked_for_than_were_given():
     assert "after 16 other inputs" not in replays.asked
     capture(WRONG, other := Replays())
     assert not [name for name in other.asked if name.startswith("after")]
+
+
+def test_rungs_of_cuda_are_for_targets_on_cuda():
+    replays = Replays(allocations_not_cached=FAIL)
+    found = capture(WRONG, replays, devices=("cuda:0",))
+    assert found.rung.command == "PYTORCH_NO_CUDA_MEMORY_CACHING=1"
+    assert not {rung.name for rung in LADDER} & {"allocations not cached", "launches synchronous"}
+    assert ladder(("cpu", "cuda:1"))[2].environment == (("CUDA_LAUNCH_BLOCKING", "1"),)
+
+
+def test_each_rung_is_recorded_with_its_rate_and_command():
+    found = capture(WRONG, Replays(as_it_is=[FAIL, PASS], one_thread=FAIL))
+    assert [(s.rung.name, s.failures, s.runs) for s in found.steps] == [
+        (PLAIN, 3, 5),
+        ("called 10 times", 0, 2),
+        ("one thread", 5, 5),
+    ]
+    assert found.summary["ladder"][2] == {
+        "rung": "one thread",
+        "runs": 5,
+        "failures": 5,
+        "command": "OMP_NUM_THREADS=1 python repro.py",
+    }
+    assert "ladder" not in capture(WRONG, Replays(as_it_is=FAIL)).summary

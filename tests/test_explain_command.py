@@ -91,6 +91,18 @@ def test_a_run_folder_whose_failure_is_a_wrong_value(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"signature": "wrong_value · run · values"}, "wrong values: values"),
+        ({"message": "free(): invalid pointer"}, "memory corruption"),
+    ],
+)
+def test_cases_that_know_less(capsys, tmp_path, about, said):
+    status, out, _ = explained(capsys, str(stored(tmp_path / "run", about=about)))
+    assert status == 0 and out.startswith(said)
+
+
+@pytest.mark.parametrize(
     ("name", "text", "said"),
     [
         ("a.json", "{", "is not JSON"),

@@ -360,6 +360,15 @@ def test_an_illegal_access_gets_the_ladder():
         ("terminate called after throwing an instance of 'c10::Error'", "uncaught exception"),
         ("Segmentation fault (core dumped)", "segmentation fault"),
         ("At least one NaN in buf7", "NaN assertion"),
+        ("RuntimeError: expected scalar type Float but found Half", "unmatched operand dtypes (misuse)"),
+        (
+            "The size of tensor a (5) must match the size of tensor b (6) at non-singleton dimension 0",
+            "sizes that do not fit together (misuse)",
+        ),
+        (
+            "IndexError: index 7 is out of bounds for dimension 0 with size 5",
+            "index outside the tensor (misuse)",
+        ),
         (
             "fatal: InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx",
             "no C++ compiler",

@@ -100,6 +100,11 @@ def test_a_failed_call_names_the_inputs_among_its_arguments():
     assert where["inputs among its arguments"] == "input 1 (rows)"
 
 
+def test_a_refused_input_has_a_name():
+    (found,) = search_text("input_handles[1]: unmatched dim value at 0, expected: 4, but got: 5")
+    assert dict(with_code(found, CPU, ("x", "rows")).explanation.where)["input"] == "input 1 (rows)"
+
+
 def test_packages_are_read_as_archives_and_never_executed(tmp_path):
     path = package(tmp_path / "m.pt2", {"a.wrapper.cpp": WRAPPER, "a.kernel.cpp": KERNELS}, PROVENANCE)
     assert read_generated(path) == CPU
@@ -134,3 +139,15 @@ def test_cut_texts_are_read_as_far_as_they_go(cut):
     generated = parse_generated([TRITON[:cut], WRAPPER[:cut], KERNELS[-cut:]], {})
     for bound in (Bound("0", "tmp4", "ks0"), Bound("", "tmp5", "")):
         trace(generated, bound)
+
+
+@pytest.mark.parametrize("at", range(40, 900, 61))
+def test_damaged_packages_are_refused_or_read(tmp_path, at):
+    path = package(tmp_path / "m.pt2", {"a.wrapper.cpp": WRAPPER, "a.kernel.cpp": KERNELS}, PROVENANCE)
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(data)
+    try:
+        read_generated(path)
+    except Unreadable as problem:
+        assert str(path) in str(problem)

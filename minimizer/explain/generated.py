@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +88,7 @@ def read_generated(path: Path) -> Generated:
             texts = [_member(archive, name) for name in archive.namelist() if name.endswith(".cpp")]
             facts = [n for n in archive.namelist() if n.endswith("kernel_information.json")]
             known = json.loads(_member(archive, facts[0])) if facts else {}
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as problem:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as problem:
         raise Unreadable(f"{path} cannot be read as a package: {problem}") from problem
     except ValueError:
         known = {}

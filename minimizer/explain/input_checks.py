@@ -271,10 +271,32 @@ KNOWN = {
         ("give plain dense tensors: x.to_dense()",),
     ),
     "unmatched operand dtypes": _Known(
-        re.compile(r"expected m1 and m2 to have the same dtype, but got: [^\n]{1,100}"),
-        "A matrix product got two dtypes; AOTI did not check its inputs before.",
-        "misuse: an input of another dtype than at export",
+        re.compile(
+            r"expected m1 and m2 to have the same dtype, but got: [^\n]{1,100}"
+            r"|expected scalar type \w{1,20} but found \w{1,20}"
+            r"|Input type \([^\n)]{1,60}\) and (?:weight|bias) type \([^\n)]{1,60}\) should be the same"
+        ),
+        "An operator got tensors of two dtypes; AOTI did not check its inputs before.",
+        "misuse: an input of another dtype than at export, or a model whose weights were converted after it",
         ("x = x.to(the dtype of the example input)",),
+    ),
+    "sizes that do not fit together": _Known(
+        re.compile(
+            r"The size of tensor a \(\d+\) must match the size of tensor b \(\d+\)[^\n]{0,80}"
+            r"|mat1 and mat2 shapes cannot be multiplied[^\n]{0,60}"
+            r"|shape '\[[^\n]{0,80}\]' is invalid for input of size \d+"
+        ),
+        "An operator got tensors whose sizes do not belong together.",
+        "misuse: two inputs whose sizes must agree, or a size that the exported program has as a constant",
+        ("give inputs whose sizes agree as at export", "or export with that dim dynamic"),
+    ),
+    "index outside the tensor": _Known(
+        re.compile(
+            r"index -?\d+ is out of bounds for dimension \d+ with size \d+|index out of range in self"
+        ),
+        "An operator that runs outside the generated kernels refuses an index.",
+        "misuse: bad values in a tensor of indices, or an empty tensor where none was expected",
+        ("check the indices before the call: torch.all((idx >= 0) & (idx < size))",),
     ),
 }
 
@@ -317,6 +339,8 @@ FAMILIES = (
             ),
             *("its data is not allocated", "kwarg keyword mismatch", "vector size to be", "expected ndim"),
             *("Guard failed: ", "Cannot access data pointer", "expected m1 and m2"),
+            *("expected scalar type", "should be the same", "The size of tensor a", "mat1 and mat2"),
+            *("is invalid for input of size", "is out of bounds for dimension", "index out of range in self"),
         ),
         mismatches,
         explain_mismatch,

@@ -137,6 +137,26 @@ def explain_outcome(told: Told) -> Explanation | None:
     )
 
 
+def explain_operator(operator: str, words: str) -> Explanation:
+    """A custom operator that does not keep its word, in words."""
+    return Explanation(
+        "custom operator",
+        f"{operator}: {words}",
+        "The compiler believes a custom operator's fake function and schema. What comes after the operator "
+        "was "
+        "compiled for what they promise, and the operator does something else on these inputs.",
+        where=pairs(operator=operator),
+        cause="the operator's registration, not the compiler",
+        fixes=(
+            "make the function given to register_fake return what the operator returns: shape, dtype, "
+            "strides",
+            "declare what it writes to (mutates_args) and clone what it returns where that is an "
+            "argument's memory",
+        ),
+        next=("torch.library.opcheck(torch.ops.NAMESPACE.OPERATOR, example_args)",),
+    )
+
+
 def search(told: Told) -> Iterator[Found]:
     """A stored failure as a found message."""
     explanation = explain_outcome(told)

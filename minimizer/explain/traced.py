@@ -8,6 +8,7 @@ from dataclasses import replace
 from minimizer.explain.bounds import Bound, DeviceAssert, IndexCheck
 from minimizer.explain.family import SCRIPT, Explanation, generated_kernel
 from minimizer.explain.generated import Generated
+from minimizer.explain.input_checks import InputCheck
 from minimizer.explain.origin import Origin, Size, shown, trace
 from minimizer.explain.packages import FailedCall
 from minimizer.explain.router import Found
@@ -25,6 +26,12 @@ def with_code(found: Found, generated: Generated, names: Sequence[str] = ()) -> 
                 note = ("package", "no kernel of it has this check: the log is from another package")
                 return replace(found, explanation=replace(explanation, where=(*explanation.where, note)))
             return replace(found, explanation=_bounded(explanation, origin, bound, generated, names))
+    if isinstance(fact, InputCheck) and fact.kind == "input" and fact.index < len(generated.inputs):
+        given = shown(generated.inputs[fact.index], generated.inputs, names)
+        where = tuple(
+            ("input", given) if label == "input" else (label, at) for label, at in explanation.where
+        )
+        return replace(found, explanation=replace(explanation, where=where))
     if isinstance(fact, FailedCall):
         return replace(found, explanation=_call(explanation, fact, generated, names))
     kernel = dict(explanation.where).get("kernel", "").split("(")[0]

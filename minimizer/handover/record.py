@@ -31,8 +31,9 @@ class Summary:
     sizes_failing, symbols, fails, passes} (the last two as ``2,3 4,5``: sizes by symbol); `variants` a list
     of {variant, outcome, inputs}; `out_of_contract` a list of {violation, unchecked, checked, said};
     `devices` a list of {compiled, loaded, inputs, promised, outcome, kept}; `determinism` {runs, failures,
-    rung}; `kernel` {name, language, nodes, fault, evidence, line, acquitted, sanitizer, repro_verified};
-    `repro_verified` {runs, failures}; `cpu_seconds_by_step` {step: seconds}.
+    rung}; `ablation` a list of {setting, result}; `debug_tools` of {rung, command, result}; `kernel` {name,
+    language, nodes, fault, evidence, line, acquitted, sanitizer, repro_verified}; `repro_verified` {runs,
+    failures}; `cpu_seconds_by_step` {step: seconds}.
     """
 
     status: str | None = None
@@ -59,6 +60,8 @@ class Summary:
     determinism: Mapping[str, Any] | None = None
     minimal: bool | None = None
     cause: str | None = None
+    ablation: tuple[Mapping[str, str], ...] | None = None
+    debug_tools: tuple[Mapping[str, str], ...] | None = None
     kernel: Mapping[str, Any] | None = None
     repro_verified: Mapping[str, Any] | None = None
     versions: Mapping[str, str] | None = None
@@ -70,9 +73,10 @@ class RunRecord(Summary):
 
     `repro` is the text of repro.py, `output` what it printed, `neighbour` what the nearest passing case has
     otherwise, `kernel_repro` that of kernel_repro.py, `native_stack` gdb's word on where it dies, `detail`
-    the traceback or the dead process's last output, `program` the reduced one, `ablation` what each other
-    setting gives, `findings` milder failures seen on the way, `inputs` the failing inputs in words,
-    `environment` the lines of collect_env, `command` how to repeat the run.
+    the traceback or the dead process's last output, `program` the reduced one, `blame` what a custom operator
+    does against its word, `explanation` what the failure means (Markdown), `findings` milder failures seen on
+    the way, `inputs` the failing inputs in words, `environment` the lines of collect_env, `command` how to
+    repeat the run.
     """
 
     title: str = ""
@@ -85,7 +89,8 @@ class RunRecord(Summary):
     figures: str = ""
     program: Program | None = None
     certificate: tuple[Certificate, ...] = ()
-    ablation: tuple[Certificate, ...] = ()
+    blame: str = ""
+    explanation: str = ""
     findings: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)

@@ -49,14 +49,16 @@ def report_markdown(record: RunRecord) -> str:
         _section("Failing inputs", _inputs(record)),
         _section("Output of repro.py", _output(record)),
         _section("Error", _error(record)),
+        _section("What this means", record.explanation),
         _section("Kernel", _kernel(record)),
         _section("Reduction", _reduction(record)),
         _section("Nearest case that passes", _neighbour(record)),
         _section("Minimality", _table(record.certificate, "taken away", "then")),
-        _section("With other settings", _table(record.ablation, "setting", "result")),
+        _section("With other settings", _ablation(record)),
         _section("Other ways to export and compile it", _variants(record)),
         _section("Calls outside the contract", _outside(record)),
         _section("Devices", _devices(record)),
+        _section("Where it dies", _debug_tools(record)),
         _section("How reliable", _determinism(record)),
         _section("Also seen", "\n".join(f"- {finding}" for finding in record.findings)),
         _section("Versions", _versions(record)),
@@ -134,7 +136,7 @@ def _what_happens(record: RunRecord) -> str:
     if record.figures:
         lines.append(f"{record.figures}.")
     if record.cause and record.cause not in ("compiler", "unknown"):
-        lines.append(f"Cause: {record.cause}.")
+        lines.append(f"Cause: {record.cause}. {record.blame}".strip())
     if record.message and not record.figures:
         lines.append(f"`{gist(record)[:300].replace('`', chr(39))}`")
     if record.target:
@@ -245,6 +247,28 @@ def _table(rows: Sequence[Certificate], left: str, right: str) -> str:
     return "\n".join(lines)
 
 
+def _debug_tools(record: RunRecord) -> str:
+    """What each tool of the debug ladder says of repro.py."""
+    lines = ["| rung | command | what it says |", "|---|---|---|"]
+    for row in record.debug_tools or ():
+        lines.append(f"| {row['rung']} | `{_cell(row['command'])}` | {_cell(row['result'])} |")
+    return "\n".join(lines) if record.debug_tools else ""
+
+
+def _ladder(steps: Sequence[Mapping[str, Any]]) -> str:
+    """The failure rate on each rung that was tried."""
+    lines = ["| rung | fails | command |", "|---|---|---|"]
+    for step in steps:
+        rate = f"{step['failures']} of {step['runs']}"
+        lines.append(f"| {step['rung']} | {rate} | `{_cell(step['command'])}` |")
+    return "\n".join(lines)
+
+
+def _ablation(record: RunRecord) -> str:
+    rows = [Certificate(row["setting"], row["result"]) for row in record.ablation or ()]
+    return _table(rows, "setting", "result")
+
+
 def _cell(text: str) -> str:
     return _line(text).replace("|", "\\|")[:200]
 
@@ -297,6 +321,8 @@ def _determinism(record: RunRecord) -> str:
             f"While reducing, each candidate was run until it was {sure} sure that it fails in {often} of "
             f"runs or more, or else in {seldom} or fewer."
         )
+    if found and found.get("ladder"):
+        lines.append(_ladder(found["ladder"]))
     verified = record.repro_verified
     if verified and verified.get("runs") is not None:
         lines.append(f"`repro.py` fails in {verified.get('failures')} of {verified['runs']} runs of its own.")

@@ -93,3 +93,13 @@ class Brought:
 
     values: tuple[Value, ...]
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A promise that a custom operator breaks: which operator, what in words, and inputs that show it."""
+
+    operator: str
+    what: str
+    inputs: str
+    at_failing_inputs: bool

@@ -146,6 +146,11 @@ class Session:
         self._call = call
         self._load = None
 
+    def answer_with(self, fresh: Callable[[], Callable[[Sequence[Any]], Sequence[Any]]]) -> None:
+        """Judge calls that somebody else compiles; `fresh` gives one with the module's initial state."""
+        self._load = fresh
+        self._call = fresh()
+
     def notice_state(self, flat: Sequence[Any]) -> bool:
         """Learn whether a call changes the module's own state; such a subject starts afresh each time."""
         model = self.subject.module()

@@ -126,26 +126,33 @@ def _stored(path: Path) -> tuple[list[Found], str, tuple[str, ...]]:
                 raise Unusable(f"{file} is not JSON: {problem}") from None
             if not isinstance(plain, dict):
                 raise Unusable(f"{file} is no stored case and no summary")
-            told = _failure(plain, file)
+            told = _failure(plain)
             if told is not None:
                 found = search_text(f"{told.message}\n{told.detail}")
                 return [*found, *outcome.search(told)], str(file), _names(plain)
     raise Unusable(f"{path} holds no failure: no case.json or summary.json that tells of one")
 
 
-def _failure(plain: dict[str, Any], file: Path) -> outcome.Told | None:
+def _failure(plain: dict[str, Any]) -> outcome.Told | None:
+    """What a summary, a run's case, a reduced case, or one met on the way tells of its failure."""
     about = plain.get("about")
-    told = about.get("failure") if isinstance(about, dict) else plain
-    if not isinstance(told, dict) or not isinstance(told.get("kind", plain.get("status")), str):
-        return None
-    kind = told.get("kind") or plain.get("status")
-    text = {key: str(told.get(key) or "") for key in ("stage", "message", "detail", "figures")}
-    region = plain.get("region")
-    if not isinstance(region, dict) and isinstance(about, dict):
-        known = about.get("known")
-        region = known.get("region") if isinstance(known, dict) else None
+    if not isinstance(about, dict):
+        return _told(plain, plain) if isinstance(plain.get("status"), str) else None
+    failure = about.get("failure")
+    known = about.get("known")
+    if isinstance(failure, dict):
+        return _told(failure, known if isinstance(known, dict) else {})
+    parts = [*str(about.get("signature") or "").split(" · "), "", ""]
+    return _told({"kind": parts[0], "stage": parts[1], "message": about.get("message") or parts[-3]}, {})
+
+
+def _told(failure: dict[str, Any], beside: dict[str, Any]) -> outcome.Told:
+    text = {key: str(failure.get(key) or "") for key in ("stage", "message", "detail", "figures")}
+    region = beside.get("region")
     predicate = str(region.get("predicate") or "") if isinstance(region, dict) else ""
-    return outcome.Told(kind=str(kind), region=predicate, **text)
+    return outcome.Told(
+        kind=str(failure.get("kind") or failure.get("status") or ""), region=predicate, **text
+    )
 
 
 def _names(plain: dict[str, Any]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+from dataclasses import replace
 
 import pytest
 from repro_cases import COND, int8_matmul
@@ -156,3 +157,35 @@ def test_of_a_cxx_error_the_complaint_is_quoted():
     text = report_markdown(RunRecord(kind="cxx_error", stage="cxx", message=message))
     assert "`error: 'tmp1' was not`" in text
     assert "Command" not in text
+
+
+def test_what_was_learned_beside_the_reduction():
+    text = report_markdown(
+        replace(
+            RECORD,
+            cause="custom op",
+            blame="mine.halve.default does not keep its word: it returns [4, 3]",
+            explanation="**crash**: The process ended.",
+            ablation=({"setting": "scalar code", "result": "vanishes"},),
+            debug_tools=({"rung": "native stack", "command": "gdb -ex bt", "result": "SIGSEGV | here"},),
+            determinism={
+                "runs": 5,
+                "failures": 5,
+                "rung": "one thread",
+                "ladder": [
+                    {"rung": "as it is", "runs": 5, "failures": 2, "command": "python repro.py"},
+                    {
+                        "rung": "one thread",
+                        "runs": 5,
+                        "failures": 5,
+                        "command": "OMP_NUM_THREADS=1 python repro.py",
+                    },
+                ],
+            },
+        )
+    )
+    assert "Cause: custom op. mine.halve.default does not keep its word: it returns [4, 3]" in text
+    assert "## What this means\n\n**crash**: The process ended." in text
+    assert "| scalar code | vanishes |" in text
+    assert "| native stack | `gdb -ex bt` | SIGSEGV \\| here |" in text
+    assert "| one thread | 5 of 5 | `OMP_NUM_THREADS=1 python repro.py` |" in text
