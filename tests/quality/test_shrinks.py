@@ -204,6 +204,28 @@ def bytes_are_compared_as_if_signed() -> Row:
 
 @row("""
 def forward(self, x):
+    return torch.ops.aten.amin.default(x, [1])
+x: uint8[2, s0=16] ones
+""")
+def plain_values_are_worth_a_second_row() -> Row:
+    """With one row it takes odd values to fail: shorter by a row, and far harder to read."""
+    b = Builder(sizes={"s0": 40}, symbols=(BATCH,))
+    out = b.call(
+        "aten.amin.default", b.input("x", (4, "s0"), "uint8"), [1], shape=TensorMeta("uint8", (4,), (1,))
+    )
+    case = b.case(b.call("neg", out))
+    case = replace(case, values=(Value("uint8", (4, 40), Fill("ramp")),))
+
+    def bug(c: Case) -> bool:
+        value = c.values[0]
+        enough = value.data != Fill("zeros") and (value.data != Fill("ones") or value.shape[0] >= 2)
+        return bool(calls(c, "amin")) and value.dtype == "uint8" and value.shape[1] >= 16 and enough
+
+    return b, case, bug
+
+
+@row("""
+def forward(self, x):
     return torch.ops.aten.floor_divide.default(x, 2)
 x: int64[s0=2] [-1, 0]
 """)
