@@ -40,6 +40,27 @@ class Piece:
     differs: bool = False
 
 
+@dataclass(frozen=True)
+class Table:
+    """A table of the page: its heading, the names of its columns, its rows."""
+
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+_TABLES = (
+    ("With other settings", "ablation"),
+    ("Other ways to export and compile it", "variants"),
+    ("Calls outside the contract", "out_of_contract"),
+    ("Devices", "devices"),
+    ("Where it dies", "debug_tools"),
+)
+"""Headings and fields of the record that are lists of rows, each with its columns by name."""
+
+_MOST_ROWS = 200
+
+
 def report_html(evidence: Evidence) -> str:
     """The whole page."""
     record = evidence.record
@@ -65,6 +86,7 @@ def report_html(evidence: Evidence) -> str:
         kernel_lines=list(_kernel_lines(record)),
         detail=scrub(record.detail.strip()[-_LONGEST:]),
         commands=list(_commands(record)),
+        tables=list(_tables(record)),
         scrub=scrub,
     )
 
@@ -152,6 +174,18 @@ def _tried(record: RunRecord) -> list[Tried]:
     symbols = [str(symbol) for symbol in region.get("symbols", ())]
     points = [(point, fails) for fails in (True, False) for point in _points(region, fails)]
     return [(dict(zip(symbols, sizes)), fails) for sizes, fails in points if len(sizes) == len(symbols)]
+
+
+def _tables(record: RunRecord) -> Iterator[Table]:
+    if record.certificate:
+        rows = tuple((entry.thing, entry.verdict) for entry in record.certificate)
+        yield Table("Minimality", ("taken away", "then"), rows[:_MOST_ROWS])
+    for heading, name in _TABLES:
+        found = [row for row in getattr(record, name) or () if isinstance(row, Mapping)]
+        columns = tuple(dict.fromkeys(column for row in found for column in row))
+        if columns:
+            cells = tuple(tuple(str(row.get(column, "")) for column in columns) for row in found)
+            yield Table(heading, tuple(column.replace("_", " ") for column in columns), cells[:_MOST_ROWS])
 
 
 def _points(region: Mapping[str, Any], fails: bool) -> Iterator[list[int]]:

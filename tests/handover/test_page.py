@@ -36,7 +36,8 @@ FULL = Evidence(
         kernel={"name": "cpp_fused_relu_0", "nodes": ["relu"], "line": "line 3: out_ptr0[i] = tmp0;"},
         neighbour="n = 16 instead of 17",
         command="aoti-minimize model.py",
-        ablation=(Certificate("cpp.simdlen = 1", "passes"),),
+        ablation=({"setting": "cpp.simdlen = 1", "result": "passes"},),
+        explanation="An index is out of bounds.",
         findings=("lost error: index out of range",),
     ),
     COND,
@@ -54,6 +55,7 @@ def test_everything_that_is_known_has_its_place():
         "The program that still fails",
         "In the whole program, marked",
         "Reduction",
+        "What this means",
         "Kernel",
         "Error",
         "Nearest case that passes",
@@ -63,6 +65,7 @@ def test_everything_that_is_known_has_its_place():
         "Versions",
     ):
         assert f">{heading}</h" in page
+    assert "<td>cpp.simdlen = 1</td><td>passes</td>" in page
     assert '<span class="lit">out_ptr0[i] = tmp0;</span>' in page
     assert "python -m torch._inductor.compiler_bisector run python repro.py" in page
 
@@ -104,7 +107,9 @@ def hostile():
         },
         kernel_repro=HOSTILE,
         certificate=certificate,
-        ablation=certificate,
+        ablation=({HOSTILE: HOSTILE},),
+        explanation=HOSTILE,
+        native_stack=HOSTILE,
         findings=(HOSTILE,),
         command=HOSTILE,
         versions={HOSTILE: HOSTILE},
