@@ -150,6 +150,9 @@ class _Trial:
         self.inputs = report.tried
         finding = report.finding
         self.outcome = f"{finding.failure.kind} at input {finding.tried}" if finding else "no failure"
+        if finding is not None and finding.mild and not self.run.options.wanted.asks:
+            self.outcome += " (mild: not followed unless variants are asked for)"
+            return None
         return None if finding is None else Elsewhere(self.bench, info, finding, finding.failure)
 
 

@@ -131,6 +131,14 @@ def test_the_first_failure_ends_it_and_its_artifact_stays(run, made):
     assert fake.found.finding.values == INFO.examples
 
 
+def test_a_mild_failure_is_followed_only_where_variants_are_asked_for(run):
+    stride = Verdict("fail", Failure("wrong_metadata", "run", flavour="stride"))
+    fake = run({"x transposed": stride})
+    assert fake.found is None
+    assert outcomes(fake)[0][1].startswith("wrong_metadata at input 1 (mild")
+    assert run({"x transposed": stride}, layouts="wide").found.failure == stride.failure
+
+
 def test_what_does_not_compile_is_a_failure_without_an_input(run):
     fake = run({"x sliced": CXX})
     assert fake.found.failure == CXX
