@@ -147,7 +147,7 @@ def test_the_operator_database_gives_programs_with_dynamic_dims(tmp_path):
         catalogue = Catalogue(sandbox, str(tmp_path))
         names = {o.name for o in catalogue.operators}
         assert len(names) > 300
-        assert not names & {"empty", "bernoulli", "svd", "scatter"}
+        assert not names & {"empty", "svd", "scatter"}
         wanted = [
             Plan((Call("add", "float32"),)),
             Plan((Call("nn.functional.relu", "float32"), Call("sum", "float32", 0, (1,)))),
