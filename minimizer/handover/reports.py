@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 from minimizer.folder import RunFolder
 from minimizer.handover.evidence import read_evidence
 from minimizer.handover.page import report_html
@@ -17,7 +19,13 @@ def write_record(folder: RunFolder, record: RunRecord) -> None:
 
 
 def write_reports(folder: RunFolder, record: RunRecord) -> None:
-    """The record, report.md and report.html."""
+    """The record, report.md and report.html; of a page that cannot be drawn a file tells why."""
     write_record(folder, record)
     folder.write("report.md", report_markdown(record))
-    folder.write("report.html", report_html(read_evidence(folder.path)))
+    try:
+        page = report_html(read_evidence(folder.path))
+    except Exception:  # noqa: BLE001 (a result that was found is not lost for want of a picture of it)
+        folder.write("internal_error.txt", traceback.format_exc())
+        folder.remove("report.html")
+        return
+    folder.write("report.html", page)

@@ -11,9 +11,12 @@ from test_report import RECORD
 
 from minimizer.case import Case, Value, case_to_json
 from minimizer.cli import main
+from minimizer.folder import RunFolder
+from minimizer.handover import reports
 from minimizer.handover.evidence import Step, read_evidence
 from minimizer.handover.record import RunRecord
 from minimizer.handover.record_file import record_from_text, record_text
+from minimizer.handover.reports import write_reports
 from strategies.values import Fill
 
 PUBLIC = replace(RECORD, target="model.py", detail="boom", program=RELU)
@@ -135,3 +138,17 @@ def test_wrong_arguments_are_one_line(run, monkeypatch, capsys, arguments, says)
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1
+
+
+def test_a_page_that_cannot_be_drawn_costs_no_result(tmp_path, monkeypatch):
+    def broken(evidence):
+        raise KeyError("drawing")
+
+    folder = RunFolder(tmp_path / "model-repro", tmp_path / "model.py", resume=False)
+    write_reports(folder, PUBLIC)
+    assert (folder.path / "report.html").exists()
+    monkeypatch.setattr(reports, "report_html", broken)
+    write_reports(folder, PUBLIC)
+    assert (folder.path / "report.md").exists()
+    assert not (folder.path / "report.html").exists()
+    assert "drawing" in (folder.path / "internal_error.txt").read_text()
