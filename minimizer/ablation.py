@@ -91,8 +91,12 @@ class Ablation:
         as_is = self._judge(self.case)
         if not as_is.failed or as_is.failure is None:
             return
-        here = as_is.failure
-        yield from self._backends()
+        yield from self._other_path()
+        yield from self._settings(as_is.failure)
+        yield from self._milder_backends()
+
+    def _settings(self, here: Failure) -> Iterator[Row]:
+        """The compiler's own settings; `here` is how the case fails at the level."""
         if self.late:
             return
         yield Row("no decomposition of its operators", self._word(self._undecomposed(), here))
@@ -105,15 +109,20 @@ class Ablation:
             case = replace(self.case, settings=replace(self.case.settings, config=tuple(changed.items())))
             yield Row(setting.name, self._word(self._judge(case), here))
 
-    def _backends(self) -> Iterator[Row]:
-        """How the other path does, then milder backends of torch.compile while the stronger one fails."""
-        if self.case.settings.path == "aoti":
-            other = replace(self.case, settings=replace(self.case.settings, path="inductor"))
-            result = self._backend_word(self.bench.judge(other, "full", fresh=True))
-            yield Row("torch.compile(backend='inductor')", result)
-            if not result.startswith(FAILS):
-                return
-        self.in_torch_compile = True
+    def _other_path(self) -> Iterator[Row]:
+        """How torch.compile does."""
+        if self.case.settings.path != "aoti":
+            self.in_torch_compile = True
+            return
+        other = replace(self.case, settings=replace(self.case.settings, path="inductor"))
+        result = self._backend_word(self.bench.judge(other, "full", fresh=True))
+        self.in_torch_compile = result.startswith(FAILS)
+        yield Row("torch.compile(backend='inductor')", result)
+
+    def _milder_backends(self) -> Iterator[Row]:
+        """Other backends of torch.compile, while the stronger one fails."""
+        if not self.in_torch_compile:
+            return
         for backend in ("aot_eager", "eager"):
             if self.late:
                 return

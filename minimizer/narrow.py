@@ -97,7 +97,8 @@ def narrow(
         if start is None:
             continue
         judge.signature = start[1]
-        watch: dict[str, Any] = {"deadline": deadline, "on_progress": on_progress, "passes": passes}
+        worth = affordable(passes, level)
+        watch: dict[str, Any] = {"deadline": deadline, "on_progress": on_progress, "passes": worth}
         side_by_side: dict[str, Any] = {"admit": judge.takes, "many": judge.many, "width": width}
         more: dict[str, Any] = {"on_accept": on_accept, "journal": record, **watch, **side_by_side}
         seen, result = observed, reduce(start[0], observed, judge, **more)
@@ -143,6 +144,13 @@ def narrow(
         )
         return Narrowed(result.case, confirmed, result, proof, level, "; ".join(notes), judge.test)
     return None
+
+
+def affordable(passes: Sequence[Pass], level: str) -> Sequence[Pass]:
+    """Those that are worth it: no cosmetic ones where a judgement costs a package, unless they are all."""
+    if level != "full":
+        return passes
+    return [p for p in passes if not p.cosmetic] or passes
 
 
 def _still_fails(case: Case, judge: Prosecutor, journal: Journal, deadline: Callable[[], bool]) -> bool:

@@ -33,7 +33,7 @@ OUTSIDE_SHARE = 0.25
 LATEST_SHARE = 0.85
 """Share of the budget at which a candidate that is still being judged is given up."""
 
-ABLATION_SHARE, ABLATION_UNTIL = 0.12, 0.85
+ABLATION_SHARE, ABLATION_UNTIL = 0.04, 0.85
 """Share of the budget that trying other settings may take, and the share after which none is tried."""
 
 TOOLS_UNTIL = 0.9

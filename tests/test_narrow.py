@@ -6,13 +6,14 @@ from random import Random
 import pytest
 
 from minimizer.case import Case, Settings, Value
-from minimizer.narrow import confirm, narrow
+from minimizer.narrow import affordable, confirm, narrow
 from minimizer.oracle.bench import OutOfBudget
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Graph, Input, Node, Program, Ref, Symbol, TensorMeta
 from minimizer.prosecutor import Prosecutor
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import MemoryJournal
+from minimizer.reduce.passes import PASSES, select
 from minimizer.suspects import hints, kernel_words, starting_point
 from strategies import Fill
 
@@ -435,3 +436,14 @@ def test_what_fails_less_and_less_is_not_followed():
 
     found = narrowed(Fading("neg", 0.9, 7), repeats=3)
     assert len(found.case.program.nodes) == 5
+
+
+def test_looks_are_not_worth_a_package_each():
+    assert {p.name for p in PASSES} - {p.name for p in affordable(PASSES, "full")} == {
+        "plain-operators",
+        "static-sizes",
+        "dtypes",
+    }
+    assert affordable(PASSES, "jit") == PASSES
+    asked = select(["dtypes"])
+    assert affordable(asked, "full") == asked

@@ -2,7 +2,8 @@
 
 A pass is a name, a line for people and a generator function (see `minimizer.reduce.proposals`). Coarse
 passes look at the calls only and are not run again for a change elsewhere; all others run until the case
-itself stands still.
+itself stands still. Cosmetic passes make nothing shorter, and compile anew for each candidate: they are left
+out where a judgement costs a whole package.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Pass:
     summary: str
     run: Callable[[Case, Observations], Proposals]
     coarse: bool = False
+    cosmetic: bool = False
 
     def concern(self, case: Case) -> str:
         """What the pass looks at: as long as this stays the same, running it again finds nothing new."""
@@ -53,13 +55,18 @@ PASSES: tuple[Pass, ...] = (
     Pass("settings", "settings back to their defaults", setting_passes.default_settings),
     Pass("static-dims", "fewer dynamic sizes; the last one stays", inputs.static_dims),
     Pass("plain-dims", "a size of its own in place of a multiple of one", inputs.plain_dims),
-    Pass("plain-operators", "negation, addition or sum in place of others", plain.plain_operators),
+    Pass(
+        "plain-operators",
+        "negation, addition or sum in place of others",
+        plain.plain_operators,
+        cosmetic=True,
+    ),
     Pass("drop-arguments", "fewer arguments, plainer constants", argument_passes.plain_arguments),
     Pass("values", "zeros, ones or ordinary numbers as input", inputs.plain_values),
     Pass("sizes", "smaller sizes", inputs.smaller_sizes),
     Pass("strides", "contiguous inputs", inputs.plain_strides),
-    Pass("static-sizes", "smaller static sizes", plain.static_sizes),
-    Pass("dtypes", "float32 and int64 in place of other dtypes", plain.plain_dtypes),
+    Pass("static-sizes", "smaller static sizes", plain.static_sizes, cosmetic=True),
+    Pass("dtypes", "float32 and int64 in place of other dtypes", plain.plain_dtypes, cosmetic=True),
     Pass("elements", "single elements zero or one", inputs.plain_elements),
     Pass("earlier", "smaller and plainer inputs of the calls before", call_passes.plain_earlier),
 )
