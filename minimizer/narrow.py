@@ -18,7 +18,7 @@ from minimizer.case import Case
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.verdict import Failure, Signature
 from minimizer.program import Program, TensorMeta
-from minimizer.prosecutor import Prosecutor, hangs_together
+from minimizer.prosecutor import Prosecutor, dynamic_flows_into, hangs_together
 from minimizer.reduce.cut import Observations
 from minimizer.reduce.finer import no_larger, refined
 from minimizer.reduce.journal import Journal
@@ -54,8 +54,8 @@ class Narrowed:
 
 
 STATIC_SAVES = 2
-"""Calls that a result without any dynamic dim must save to be preferred: one more call, joined with the
-others, is a fair price for a dynamic program."""
+"""Calls that a result without any dynamic dim must save to be preferred: one more call is a fair price for a
+dynamic program in which what is dynamic flows into what fails. Where it does not, saving one is enough."""
 
 
 def narrow(
@@ -119,7 +119,8 @@ def narrow(
             freely = _AtLevel(journal, f"{level} static")
             static = reduce(result.case, seen, free, journal=freely, **watch)
             saved = result.case.program.operator_count - static.case.program.operator_count
-            if saved >= STATIC_SAVES:
+            needed = [n.name for n in static.case.program.nodes]
+            if saved >= (STATIC_SAVES if dynamic_flows_into(result.case.program, needed) else 1):
                 judge, result, record = free, static, freely
                 side_by_side = {"many": free.many, "width": width}
         also.update(judge.also)

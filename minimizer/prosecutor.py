@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from minimizer.capture import alike
 from minimizer.case import Case
 from minimizer.oracle.bench import CaseBench, OutOfBudget
 from minimizer.oracle.verdict import Failure, Signature, Verdict
-from minimizer.program import Program
+from minimizer.program import Program, meta_symbols
 from minimizer.reduce.search import OutOfTime, never
 from minimizer.sequential import SequentialTest
 
@@ -129,3 +129,11 @@ def hangs_together(program: Program) -> bool:
     flow = nx.Graph((source, n.name) for n in program.nodes for source in n.inputs)
     flow.add_nodes_from(n.name for n in program.nodes)
     return nx.number_connected_components(flow) <= 1
+
+
+def dynamic_flows_into(program: Program, calls: Collection[str]) -> bool:
+    """Whether some of the calls has a dynamic size, or reads what was computed from a value with one."""
+    flow = nx.DiGraph((source, n.name) for n in program.nodes for source in n.inputs)
+    dynamic = {i.name for i in program.inputs if meta_symbols(i.meta)}
+    dynamic |= {n.name for n in program.nodes if meta_symbols(n.meta)}
+    return any(dynamic & ({call} | (nx.ancestors(flow, call) if call in flow else set())) for call in calls)

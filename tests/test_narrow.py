@@ -10,7 +10,7 @@ from minimizer.narrow import affordable, confirm, narrow
 from minimizer.oracle.bench import OutOfBudget
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Graph, Input, Node, Program, Ref, Symbol, TensorMeta
-from minimizer.prosecutor import Prosecutor
+from minimizer.prosecutor import Prosecutor, dynamic_flows_into
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import MemoryJournal
 from minimizer.reduce.passes import PASSES, select
@@ -356,22 +356,25 @@ def dynamic_chain():
 
 
 class Needs:
-    """Fails while all the operators are there."""
+    """Fails while all the operators are there, with results like `meta` if that is given."""
 
-    def __init__(self, *operators):
+    def __init__(self, *operators, meta=None):
         self.operators = {f"aten.{name}" for name in operators}
+        self.meta = meta
         self.judged = 0
 
     def judge(self, case, level="full", *, fresh=False):
         self.judged += 1
-        there = {n.target.rpartition(".")[0] for n in case.program.nodes}
+        there = {
+            n.target.rpartition(".")[0] for n in case.program.nodes if not self.meta or n.meta == self.meta
+        }
         return Verdict("fail", WRONG) if self.operators <= there else PASS
 
 
-def reduced(*operators):
-    case, seen = dynamic_chain()
+def reduced(*operators, case=None, meta=None):
+    case, seen = case or dynamic_chain()
     result = narrow(
-        Needs(*operators),
+        Needs(*operators, meta=meta),
         case,
         WRONG,
         seen,
@@ -393,6 +396,20 @@ def test_a_dynamic_dim_is_kept_when_it_costs_one_call():
     calls, dims = reduced("sum", "add")
     assert calls == ["sum", "add"]
     assert dims == 1
+
+
+def test_a_dynamic_dim_downstream_of_what_fails_is_not_worth_a_call():
+    case, seen = dynamic_chain()
+    after = Node("f", "aten.mul.Tensor", (Ref("x"), Ref("d")), meta=case.program.inputs[0].meta)
+    kept = tuple(n for n in case.program.nodes if n.name in ("c", "d"))
+    kept = (replace(kept[0], args=(Ref("y"), Ref("y"))), kept[1], after)
+    case = replace(case, program=replace(case.program, nodes=kept, output=Ref("f")))
+    assert not dynamic_flows_into(case.program, ["c", "d"])
+    assert dynamic_flows_into(case.program, ["c", "f"])
+    seen["f"] = Observed(after.meta, Value("float32", (8,), Fill("ones")))
+    calls, dims = reduced("add", "relu", case=(case, seen), meta=M)
+    assert calls == ["add", "relu"]
+    assert dims == 0
 
 
 def test_a_dynamic_dim_goes_when_it_costs_more():
