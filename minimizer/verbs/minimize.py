@@ -51,7 +51,7 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, metavar="DIR", help="run folder (default: TARGET-repro)")
     add("--budget", type=_positive, default=300.0, metavar="SECONDS", help="for everything (default: 300)")
     add("--seed", type=int, default=0, metavar="N", help="seed of the input search (default: 0)")
-    add("--most-inputs", type=_count, default=2000, metavar="N", help="tried at most, each artifact (default: 2000)")
+    add("--most-inputs", type=_count, default=2000, metavar="N", help="inputs per artifact (default: 2000)")
     add("--resume", action="store_true", help="go on with an interrupted run in the same folder")
     add("--model", default="", metavar="NAME", help="function or attribute with the model")
     add("--inputs", default="", metavar="NAME", help="function or attribute with example inputs")
