@@ -107,7 +107,7 @@ def a_vector_loop_reads_too_far() -> Row:
 @row("""
 def forward(self, x):
     return torch.ops.aten.relu.default(x)
-x: float32[s0=2, 9] zeros
+x: float32[s0=2, 16] zeros
 """)
 def a_width_above_eight_is_miscounted() -> Row:
     b, x = network("relu")
