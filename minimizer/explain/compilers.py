@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from minimizer.explain.family import Explanation, Family, following, generated_kernel, pairs
+from minimizer.explain.family import OPCHECK, Explanation, Family, following, generated_kernel, pairs
 
 MINIMIZE = "aoti-minimize model.py   # reduces the model to the calls that it takes"
 
@@ -234,8 +234,11 @@ KNOWN = (
             r"|kernel)[^\n]{0,200}|NotImplementedError: [^\n]{0,200}fake tensor[^\n]{0,200}"
         ),
         "Export must know the shape of the operator's result without running it.",
-        "no function was registered with torch.library.register_fake",
-        ("@torch.library.register_fake('NAMESPACE::OP')", "then check it: torch.library.opcheck(op, args)"),
+        "no function was registered for its shape (register_fake)",
+        (
+            "from torch.library import register_fake, then @register_fake('NAMESPACE::OP')",
+            f"then check it: {OPCHECK}",
+        ),
     ),
 )
 _BY_NAME = {known.name: known for known in KNOWN}

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+OPCHECK = "from torch.library import opcheck; opcheck(torch.ops.NAMESPACE.OPERATOR, example_args)"
+"""Checks a custom operator against what it promises."""
+
 SCRIPT = "python your_script.py"
 """Stands for the command that failed: a log does not say what it was."""
 

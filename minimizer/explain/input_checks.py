@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from minimizer.explain.family import SCRIPT, Explanation, Family, following, pairs
+from minimizer.explain.family import OPCHECK, SCRIPT, Explanation, Family, following, pairs
 from minimizer.explain.kinds import device_name, dtype_name
 
 
@@ -195,7 +195,7 @@ def explain_size_check(fact: SizeCheck) -> Explanation:
         fixes=fixes,
         next=(
             "aoti-minimize model.py --check-inputs NAME",
-            *(() if is_input else ("torch.library.opcheck(torch.ops.NAMESPACE.OP, example_args)",)),
+            *(() if is_input else (OPCHECK,)),
         ),
     )
 

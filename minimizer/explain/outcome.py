@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from minimizer.explain.family import Explanation, pairs
+from minimizer.explain.family import OPCHECK, Explanation, pairs
 from minimizer.explain.router import Found
 
 RANK = 70
@@ -41,7 +41,7 @@ _MEANS = {
         "a size that was taken from the example input, a lowering that promotes dtypes in another way, or "
         "a custom "
         "operator whose fake function promises another result",
-        ("torch.library.opcheck(op, args)   # for each custom operator",),
+        (f"{OPCHECK}   # for each custom operator",),
     ),
     "lost_mutation": (
         "lost mutation",
@@ -153,7 +153,7 @@ def explain_operator(operator: str, words: str) -> Explanation:
             "declare what it writes to (mutates_args) and clone what it returns where that is an "
             "argument's memory",
         ),
-        next=("torch.library.opcheck(torch.ops.NAMESPACE.OPERATOR, example_args)",),
+        next=(OPCHECK,),
     )
 
 
