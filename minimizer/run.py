@@ -6,7 +6,6 @@ interruption keeps the best so far.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 import hypothesis.configuration
 
 from minimizer import brought, fuzz, handing, outside, steady
-from minimizer.capture import LADDER, Determinism, Rung, capture
+from minimizer.capture import Determinism, Rung
+from minimizer.capturing import capture_case, on_rung
 from minimizer.case import MANNERS, Case, Settings, Value, Values
 from minimizer.console import Console
 from minimizer.contract import Misuse
@@ -26,17 +26,14 @@ from minimizer.handover.record import RunRecord
 from minimizer.handover.reports import write_record, write_reports
 from minimizer.kernel_alone import hand_over_kernel
 from minimizer.mapping import map_region
-from minimizer.narrow import Narrowed, levels, narrow
 from minimizer.options import (
     COMPILE_SHARE,
     FAILURE,
-    LATEST_SHARE,
     MILD_SHARE,
     MISUSE,
     NONE,
     OPEN_SHARE,
     OUTSIDE_SHARE,
-    REDUCE_SHARE,
     REGION_SHARE,
     SANITIZED_COMPILE,
     SIGNS_LIMIT,
@@ -47,18 +44,14 @@ from minimizer.options import (
     Unusable,
 )
 from minimizer.oracle.bench import CaseBench, TargetBench
-from minimizer.oracle.requests import TASKS, TargetInfo, TargetRequest
-from minimizer.oracle.verdict import Failure, Signature, Verdict
+from minimizer.oracle.requests import TargetInfo, TargetRequest
+from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.pinpoint.search import pinpoint
-from minimizer.program import Program, TensorMeta
-from minimizer.reduce.dims import Observed
-from minimizer.reduce.journal import FileJournal
-from minimizer.reduce.passes import select
-from minimizer.reduce.search import Progress
+from minimizer.reducing import observe, reduce_case, shorten_hang
 from minimizer.sandbox import Sandbox, TaskError, WorkerLost
 from minimizer.sandbox.asan import is_asan
 from minimizer.source import custom_namespaces
-from minimizer.stuck import first_signs, shorten
+from minimizer.stuck import first_signs
 from minimizer.waiting import waiting
 from minimizer.wording import described, ending, headline, inputs_text, not_opened, signature_text
 
@@ -94,7 +87,6 @@ class Run:
         self.interrupted = False
         self.best: tuple[Case, Failure] | None = None
         self._given: Sequence[Value] | None = None
-        self._observed: dict[str, Observed] = {}
 
     def note(self, **known: Any) -> None:
         """Add to what is known, and write it down."""
@@ -145,9 +137,9 @@ class Run:
             case = self.case_of(info, finding)
             self.describe(failed, case)
             before = finding.before if finding is not None else ()
-            found = self.capture(failed, case, before)
+            found = capture_case(self, failed, case, before)
             self.meter.mark("capture")
-            case, failure = _on_rung(case, found.rung, before), found.failure
+            case, failure = on_rung(case, found.rung, before), found.failure
             if finding is not None and not finding.manner:
                 self.region(info, replace(finding, earlier=case.earlier), failure)
                 self.meter.mark("region")
@@ -158,11 +150,11 @@ class Run:
         self.best = (case, failure)
         return self.finish(info, case, failure, found)
 
-    def ask(self, task: str, *args: Any) -> Any:
+    def ask(self, task: str, *args: Any, timeout: float = 120.0) -> Any:
         """What a worker of its own answers to a task. Raises TaskError and WorkerLost."""
         worker = self.sandbox.worker()
         try:
-            return worker.call(task, *args, timeout=120.0)
+            return worker.call(task, *args, timeout=timeout)
         finally:
             worker.close()
 
@@ -277,7 +269,7 @@ class Run:
         if info is None or info.untranslatable:
             return ""
         case = self.case_of(info, None)
-        observed = self.observe(case)
+        observed = observe(self, case)
         return first_signs(self.cases, case, observed, SIGNS_LIMIT) if observed else ""
 
     @property
@@ -361,52 +353,6 @@ class Run:
             settings=dict(case.settings.config),
         )
 
-    def capture(self, failure: Failure, case: Case, before: Sequence[Values] = ()) -> Determinism:
-        """Replay in fresh processes and climb the ladder until it always fails."""
-        if failure.kind == "hang" and failure.stage != "run":
-            return Determinism(LADDER[0], 1, 1, failure)  # minutes each; the growth curve is the evidence
-
-        def replay(rung: Rung) -> Verdict:
-            if failure.stage not in ("run", "load") and case.settings.path == "aoti":
-                return self._recompile(failure)
-            environment = self.options.environment + rung.environment
-            bench = TargetBench(self.sandbox, self.request, self.package, environment, info=self.bench.info)
-            try:
-                calls = _on_rung(case, rung, before).sequence
-                return bench.judge(*calls, plainly=True, manner=case.settings.manner)
-            finally:
-                bench.close()
-
-        # A compiler that fails is seldom moody and always dear: it was seen once, and is seen twice more.
-        runs = 5 if failure.stage in ("run", "load") and failure.kind != "hang" else 2
-        with self.console.bar("capture"):
-            devices = self.bench.info.devices if self.bench.info else ()
-            give_up = self.clock.past(REDUCE_SHARE)
-            found = capture(failure, replay, runs=runs, devices=devices, give_up=give_up, before=len(before))
-        how = "deterministic" if found.certain else "flaky"
-        rung = "" if found.rung == LADDER[0] else f", {found.rung.name}"
-        self.console.say("capture", f"fails {found.failures} of {found.runs} fresh runs ({how}{rung})")
-        if found.rung.command:
-            self.console.say("", f"from a shell: {found.rung.command} python ...")
-        self.note(determinism=found.summary)
-        return found
-
-    def _recompile(self, failure: Failure) -> Verdict:
-        """Compile the target again in a fresh worker, no further than the failing stage."""
-        package = self.sandbox.scratch / "again.pt2"
-        bench = TargetBench(
-            self.sandbox, self.request, package, self.options.environment, info=self.bench.info
-        )
-        try:
-            for level in levels("aoti", failure.stage):
-                again = bench.compile(self.compile_limit, level)
-                self.compiles += level != "lower"
-                if again is not None:
-                    return Verdict("fail", again)
-            return Verdict("pass")
-        finally:
-            bench.close()
-
     def region(self, info: TargetInfo, finding: fuzz.Finding, failure: Failure) -> None:
         """Ask the artifact for other sizes and say which fail."""
         until = self.clock.spent + REGION_SHARE * self.options.budget
@@ -448,9 +394,9 @@ class Run:
         """Reduce, pinpoint and hand over."""
         narrowed = None
         if not info.untranslatable and failure.kind == "hang" and failure.stage != "run":
-            case = self.shorten(case, failure)
+            case = shorten_hang(self, case, failure)
         elif not info.untranslatable:
-            narrowed = self.reduce(case, failure, found)
+            narrowed = reduce_case(self, case, failure, found)
         self.meter.mark("reduce")
         best = narrowed.case if narrowed else case
         final = narrowed.failure if narrowed else failure
@@ -478,136 +424,3 @@ class Run:
             )
         self.console.say("kernel", alone.fault.text + (f"\n{alone.note}" if alone.note else ""))
         self.note(kernel=alone.summary, kernel_repro=alone.text, native_stack=alone.stack)
-
-    def reduce(self, case: Case, failure: Failure, found: Determinism) -> Narrowed | None:
-        """Reduce the graph, then the inputs, under the same signature."""
-        observed = self.observe(case)
-        if observed is None:
-            return None
-        started, total = self.clock.spent, case.program.operator_count
-        also: dict[Signature, tuple[Case, Failure]] = {}
-
-        def accepted(best: Case) -> None:
-            self.best = (best, failure)
-            self.folder.save_case(best, "case/best")
-
-        with self.console.bar("reduce", unit=" judged") as bar:
-
-            def shown(progress: Progress) -> None:
-                nodes = f"{progress.nodes_before} → {progress.nodes} nodes"
-                bar.at(progress.judged, f"{nodes}, {progress.pass_name}")
-
-            narrowed = narrow(
-                self.cases,
-                case,
-                failure,
-                observed,
-                repeats=found.repeats,
-                deadline=self.clock.past(REDUCE_SHARE),
-                interrupted=lambda: self.interrupted,
-                journal=FileJournal(self.folder.journal),
-                on_progress=shown,
-                on_accept=accepted,
-                also=also,
-                passes=select(self.options.passes),
-                width=len(os.sched_getaffinity(0)),
-                observe=self.observe_again,
-                decompose=self.decompose,
-                until=self.clock.at(LATEST_SHARE),
-            )
-        self.cases.close()
-        self._keep_aside(also)
-        if narrowed is None:
-            late = self.clock.past(REDUCE_SHARE)()
-            why = "no time was left for it" if late else "the translated graph does not show the failure"
-            self.console.say("reduce", f"{why}; handed over whole")
-            return None
-        self._say_reduced(narrowed, total, self.clock.spent - started)
-        return narrowed
-
-    def _keep_aside(self, also: dict[Signature, tuple[Case, Failure]]) -> None:
-        for k, (other, seen) in enumerate(also.values()):
-            self.folder.save_case(other, f"also/{k}-{seen.kind}", {"message": seen.message[:500]})
-        if self.cases.errors:
-            self.folder.write("internal_error.txt", "\n\n".join(self.cases.errors))
-            self.console.say(
-                "", f"{len(self.cases.errors)} candidates could not be judged: internal_error.txt"
-            )
-
-    def _say_reduced(self, narrowed: Narrowed, total: int, took: float) -> None:
-        proof = narrowed.certificate
-        minimal = bool(narrowed.reduction.complete and proof and proof.complete and proof.minimal)
-        if narrowed.note:
-            self.console.say("", narrowed.note)
-        if narrowed.test is not None:
-            self.console.say("", narrowed.test.in_words())
-            self.note(determinism={**(self.record.determinism or {}), **asdict(narrowed.test)})
-        self.console.say(
-            "reduce",
-            f"{total} → {narrowed.case.program.operator_count} nodes · {self.cases.judged} candidates judged"
-            f" · {took:.1f} s" + ("" if minimal else " · not proven minimal"),
-        )
-        self.note(candidates=self.cases.judged, minimal=minimal)
-
-    def decompose(self, case: Case) -> Program | None:
-        """The case's program in finer operators; None where there are none, or that cannot be told."""
-        worker = self.sandbox.worker()
-        try:
-            finer: Program | None = worker.call(
-                TASKS + "decomposed", case, self.store, timeout=self.bench.timeout
-            )
-            return finer
-        except (TaskError, WorkerLost):
-            return None
-        finally:
-            worker.close()
-
-    def observe_again(self, case: Case) -> dict[str, Observed] | None:
-        """What `observe` gives for a program that passes have changed; its tensors overwrite no others."""
-        before = self._observed
-        seen = self.observe(case, f"seen_{case.key}_")
-        self._observed = {**before, **(seen or {})}
-        return seen
-
-    def observe(self, case: Case, prefix: str = "seen_") -> dict[str, Observed] | None:
-        """What eager computes for every value of the program on the failing inputs."""
-        worker = self.sandbox.worker()
-        try:
-            answer = worker.call(TASKS + "observe", case, self.store, prefix, timeout=self.bench.timeout)
-        except (TaskError, WorkerLost) as problem:
-            self.console.say("reduce", f"not possible: the graph cannot be run call by call ({problem})")
-            return None
-        finally:
-            worker.close()
-        if answer.problem:
-            self.console.say("", f"eager stops on the failing inputs: {answer.problem}")
-        metas = ((o, case.program.meta_of(o.name)) for o in answer.seen)
-        self._observed = {
-            o.name: Observed(meta, o.value, o.earlier) for o, meta in metas if isinstance(meta, TensorMeta)
-        }
-        return self._observed
-
-    def shorten(self, case: Case, failure: Failure) -> Case:
-        """A shorter program whose compilation does not end either. Raises Unusable when it is merely slow."""
-        observed = self.observe(case)
-        if observed is None:
-            return case
-        limit = max(10.0, min(30.0, 0.1 * self.options.budget))
-        with self.console.bar("growth"):
-            shorter, curve = shorten(self.cases, case, observed, limit)
-        self.console.say("growth", curve.text)
-        if not curve.blows_up:
-            raise Unusable(
-                f"compiling {self.options.target.name} gives {failure.message}, and seems merely slow "
-                f"({curve.text}); give it more time with --budget"
-            )
-        self.note(figures=f"compile time: {curve.text}")
-        return shorter
-
-
-def _on_rung(case: Case, rung: Rung, before: Sequence[Values]) -> Case:
-    """The case with the settings and calls of a rung."""
-    remembered = before[-rung.before :] if rung.before else ()
-    earlier = (*remembered, *case.earlier, *(case.values,) * rung.extra_calls)
-    environment = case.settings.environment + rung.environment
-    return replace(case, settings=replace(case.settings, environment=environment), earlier=earlier)
