@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from minimizer.case import Case
-from minimizer.program import Node, Program, Ref, Sym, leaves
+from minimizer.program import Node, Ref, Sym, leaves
 from minimizer.reduce.cut import GETITEM, Observations, finish
-from minimizer.reduce.proposals import Proposals
+from minimizer.reduce.proposals import Proposals, one_by_one
 from minimizer.reduce.size import scalar_cost
 
 SMALLEST = 0.01
@@ -20,18 +21,15 @@ def plain_arguments(case: Case, observed: Observations) -> Proposals:
     """Leave keyword and trailing arguments out; make numbers 0, 1 or 2 and switches off."""
     current = case
     for name in [n.name for n in reversed(case.program.nodes) if n.is_operator]:
-        again = True
-        while again:
-            again = False
-            for node in _simpler(next(n for n in current.program.nodes if n.name == name)):
-                candidate = finish(current, _with_node(current.program, node), observed)
-                if candidate is not None and (yield candidate):
-                    current, again = candidate, True
-                    break
+        current = yield from one_by_one(current, partial(_simpler_at, name, observed))
 
 
-def _with_node(program: Program, node: Node) -> Program:
-    return replace(program, nodes=tuple(node if n.name == node.name else n for n in program.nodes))
+def _simpler_at(name: str, observed: Observations, case: Case) -> Iterator[Case | None]:
+    """The case with a simpler form of one call."""
+    nodes = case.program.nodes
+    for node in _simpler(next(n for n in nodes if n.name == name)):
+        changed = tuple(node if n.name == name else n for n in nodes)
+        yield finish(case, replace(case.program, nodes=changed), observed)
 
 
 def _simpler(node: Node) -> Iterator[Node]:

@@ -47,6 +47,22 @@ def named(program: Program) -> tuple[Input | State | Node, ...]:
     return (*program.inputs, *program.state, *program.nodes)
 
 
+def map_leaves(program: Program, change: Callable[[Any], Any]) -> Program:
+    """The program with every leaf of its arguments, its metas and its output changed; state stays."""
+
+    def node(n: Node) -> Node:
+        kwargs = tuple((key, map_args(value, change)) for key, value in n.kwargs)
+        return replace(n, args=map_args(n.args, change), kwargs=kwargs, meta=map_args(n.meta, change))
+
+    return replace(
+        program,
+        inputs=tuple(Input(i.name, change(i.meta)) for i in program.inputs),
+        nodes=tuple(map(node, program.nodes)),
+        output=map_args(program.output, change),
+        graphs=tuple((name, map_leaves(body, change)) for name, body in program.graphs),
+    )
+
+
 def map_sizes(program: Program, change: Callable[[Size], Size]) -> Program:
     """The program with every size expression of its values and arguments changed; state stays."""
 
@@ -59,17 +75,7 @@ def map_sizes(program: Program, change: Callable[[Size], Size]) -> Program:
     def meta(item: TensorMeta) -> TensorMeta:
         return replace(item, shape=tuple(map(change, item.shape)), stride=tuple(map(change, item.stride)))
 
-    def node(n: Node) -> Node:
-        kwargs = tuple((key, map_args(value, leaf)) for key, value in n.kwargs)
-        return replace(n, args=map_args(n.args, leaf), kwargs=kwargs, meta=map_args(n.meta, leaf))
-
-    return replace(
-        program,
-        inputs=tuple(Input(i.name, meta(i.meta)) for i in program.inputs),
-        nodes=tuple(node(n) for n in program.nodes),
-        output=map_args(program.output, leaf),
-        graphs=tuple((name, map_sizes(body, change)) for name, body in program.graphs),
-    )
+    return map_leaves(program, leaf)
 
 
 def carried(program: Program) -> frozenset[str]:

@@ -16,7 +16,7 @@ from minimizer.case import Case
 from minimizer.program import Node, Program, TensorMeta
 from minimizer.reduce.cut import GETITEM, Observations, keep, rewire, slice_outputs, units
 from minimizer.reduce.dims import named
-from minimizer.reduce.proposals import Proposals, attempt, fewest
+from minimizer.reduce.proposals import Proposals, attempt, fewest, one_by_one
 
 FEW = 8
 """Programs of no more calls than this are left to the passes that try every call."""
@@ -152,13 +152,7 @@ def bypasses(case: Case, observed: Observations) -> Iterator[tuple[str, str, Cas
 
 def bypass(case: Case, observed: Observations) -> Proposals:
     """Let the readers of a call read one of its operands instead, last call first."""
-    current, again = case, True
-    while again:
-        again = False
-        for _, _, candidate in bypasses(current, observed):
-            if candidate is not None and (yield candidate):
-                current, again = candidate, True
-                break
+    yield from one_by_one(case, lambda current: (cut for _, _, cut in bypasses(current, observed)))
 
 
 def plain_outputs(case: Case, observed: Observations) -> Proposals:
@@ -167,13 +161,7 @@ def plain_outputs(case: Case, observed: Observations) -> Proposals:
     flat = slice_outputs(case, case.program.outputs, observed)
     if flat is not None and (yield flat):
         current = flat
-    again = True
-    while again and len(current.program.outputs) > 1:
-        again = False
-        for _, candidate in without_each_output(current, observed):
-            if candidate is not None and (yield candidate):
-                current, again = candidate, True
-                break
+    yield from one_by_one(current, lambda case: (less for _, less in without_each_output(case, observed)))
 
 
 def without_each_output(case: Case, observed: Observations) -> Iterator[tuple[str, Case | None]]:

@@ -17,19 +17,13 @@ from minimizer.program import Arg, Graph, Input, Node, Program, Ref, TensorMeta,
 from minimizer.reduce.cut import GETITEM, Observations, finish, reread, rereading, substitute_refs
 from minimizer.reduce.dims import Observed, named
 from minimizer.reduce.graph_passes import alike, stand_ins
-from minimizer.reduce.proposals import Proposals
+from minimizer.reduce.proposals import Proposals, one_by_one
 from strategies.values import Fill
 
 
 def hoist(case: Case, observed: Observations) -> Proposals:
     """Inline one body in the place of its higher-order operator; else shrink bodies in place."""
-    current, again = case, True
-    while again:
-        again = False
-        for candidate in _candidates(current, observed):
-            if candidate is not None and (yield candidate):
-                current, again = candidate, True
-                break
+    yield from one_by_one(case, lambda current: _candidates(current, observed))
 
 
 def _candidates(case: Case, observed: Observations) -> Iterator[Case | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from minimizer.case import Case, Literal, Scalar, Value, contiguous_stride, with_values
 from minimizer.program import Ref, Symbol, rename
@@ -22,7 +23,7 @@ from minimizer.reduce.dims import (
     resized,
 )
 from minimizer.reduce.graph_passes import alike
-from minimizer.reduce.proposals import Proposals, fewest
+from minimizer.reduce.proposals import Proposals, fewest, one_by_one
 from minimizer.reduce.size import element_cost, input_symbols, value_cost
 from minimizer.symbolic import free_symbols, is_symbol, linear
 from strategies.values import Fill
@@ -39,13 +40,7 @@ def flat_inputs(case: Case, observed: Observations) -> Proposals:
 
 def merge_inputs(case: Case, observed: Observations) -> Proposals:
     """Let an earlier input of the same kind stand for a later one."""
-    current, again = case, True
-    while again:
-        again = False
-        for _, _, candidate in merged_inputs(current, observed):
-            if candidate is not None and (yield candidate):
-                current, again = candidate, True
-                break
+    yield from one_by_one(case, lambda current: (one for _, _, one in merged_inputs(current, observed)))
 
 
 def merged_inputs(case: Case, observed: Observations) -> Iterator[tuple[str, str, Case | None]]:
@@ -257,11 +252,7 @@ def plain_elements(case: Case, observed: Observations) -> Proposals:
             odd = [k for k, e in enumerate(elements) if element_cost(e) > plain]
             kept: Sequence[int] = odd
             if odd and not (yield _with_elements(current, name, (), odd, plain)):
-                base = current
-                kept = yield from fewest(
-                    odd,
-                    lambda chosen: _with_elements(base, name, chosen, odd, plain),  # noqa: B023
-                )
+                kept = yield from fewest(odd, partial(_with_elements, current, name, odd=odd, plain=plain))
             elif odd:
                 kept = ()
             current = _with_elements(current, name, kept, odd, plain)

@@ -7,7 +7,7 @@ precision, a width of 384.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,20 +23,9 @@ from minimizer.program import (
     map_args,
 )
 from minimizer.reduce.cut import Observations, finish, reread, substitute_refs
-from minimizer.reduce.dims import contiguous, is_contiguous, resized
+from minimizer.reduce.dims import contiguous, is_contiguous, map_leaves, resized
 from minimizer.reduce.plainness import PLAIN_DTYPE, plain_twin, takes_number
-from minimizer.reduce.proposals import Proposals
-
-
-def one_by_one(case: Case, options: Callable[[Case], Iterator[Case | None]]) -> Proposals:
-    """Take the first option that is interesting, and start over with what that gives, until none is."""
-    current, again = case, True
-    while again:
-        again = False
-        for candidate in options(current):
-            if candidate is not None and (yield candidate):
-                current, again = candidate, True
-                break
+from minimizer.reduce.proposals import Proposals, one_by_one
 
 
 def plain_operators(case: Case, observed: Observations) -> Proposals:
@@ -173,7 +162,7 @@ def with_dtype(case: Case, old: str, new: str) -> Case | None:
         return Torch(new) if leaf == Torch(old) else leaf
 
     calls = [tuple(_retyped(v, new) if v.dtype == old else v for v in values) for values in case.sequence]
-    return replace(case, program=_mapped(program, change), values=calls[-1], earlier=tuple(calls[:-1]))
+    return replace(case, program=map_leaves(program, change), values=calls[-1], earlier=tuple(calls[:-1]))
 
 
 def _retyped(value: Value, dtype: str) -> Value:
@@ -182,22 +171,6 @@ def _retyped(value: Value, dtype: str) -> Value:
         number: type = float if dtype in _FLOATS else int
         data = Literal(tuple(number(e) for e in data.elements if not isinstance(e, complex)))
     return replace(value, dtype=dtype, data=data)
-
-
-def _mapped(program: Program, change: Callable[[Any], Any]) -> Program:
-    """The program with `change` applied to every leaf of its arguments, its metas and its output."""
-
-    def node(n: Node) -> Node:
-        kwargs = tuple((key, map_args(value, change)) for key, value in n.kwargs)
-        return replace(n, args=map_args(n.args, change), kwargs=kwargs, meta=map_args(n.meta, change))
-
-    return replace(
-        program,
-        inputs=tuple(Input(i.name, change(i.meta)) for i in program.inputs),
-        nodes=tuple(map(node, program.nodes)),
-        output=map_args(program.output, change),
-        graphs=tuple((name, _mapped(body, change)) for name, body in program.graphs),
-    )
 
 
 SMALL_SIZES = (1, 2, 16)

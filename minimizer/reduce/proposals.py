@@ -9,7 +9,7 @@ cost one judgement each, since the search probes next to its last find first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
 from minimizer.case import Case
@@ -22,6 +22,18 @@ Proposals = Generator[Case, bool, None]
 def attempt(candidate: Case | None) -> Generator[Case, bool, bool]:
     """Propose one candidate; False at once when there is none."""
     return False if candidate is None else (yield candidate)
+
+
+def one_by_one(case: Case, options: Callable[[Case], Iterable[Case | None]]) -> Generator[Case, bool, Case]:
+    """Take the first option that is interesting, and start over with what that gives, until none is."""
+    current, again = case, True
+    while again:
+        again = False
+        for candidate in options(current):
+            if candidate is not None and (yield candidate):
+                current, again = candidate, True
+                break
+    return current
 
 
 def fewest(

@@ -152,8 +152,8 @@ class Court:
         if self._deadline():
             raise OutOfTime
         cases = list(batch.values())
-        alone = self._many is None or len(cases) == 1
-        answers = [self._judge(cases[0])] if alone else self._many(cases)  # type: ignore[misc]
+        many = self._many if len(cases) > 1 else None
+        answers = [self._judge(cases[0])] if many is None else many(cases)
         for (key, case), interesting in zip(batch.items(), answers, strict=True):
             self._foreseen.add(key)
             self._journal.record(key, interesting, nodes=case.program.operator_count, **{"pass": asker})

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from minimizer.case import MANNERS, Case
 from minimizer.reduce.cut import Observations
-from minimizer.reduce.proposals import Proposals
+from minimizer.reduce.proposals import Proposals, one_by_one
 
 
 def default_settings(case: Case, observed: Observations) -> Proposals:
@@ -20,13 +20,7 @@ def default_settings(case: Case, observed: Observations) -> Proposals:
     plain = replace(settings, config=(), environment=(), manner="")
     if plain != settings and (yield replace(case, settings=plain)):
         return
-    current, again = case, True
-    while again:
-        again = False
-        for _, candidate in without_each_setting(current):
-            if (yield candidate):
-                current, again = candidate, True
-                break
+    yield from one_by_one(case, lambda current: (less for _, less in without_each_setting(current)))
 
 
 _TOGETHER = frozenset({"ASAN_OPTIONS", "LD_PRELOAD", "TORCHINDUCTOR_CPP_MARCH"})
