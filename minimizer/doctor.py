@@ -20,7 +20,6 @@ from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import TASKS
 from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
 from minimizer.reduce.dims import Observed
-from minimizer.reduce.journal import MemoryJournal
 from minimizer.sandbox import Sandbox, TaskError, WorkerLost
 from strategies.values import Fill
 
@@ -81,19 +80,7 @@ def _prove(sandbox: Sandbox) -> Iterator[Finding]:
         finally:
             worker.close()
         observed = {o.name: Observed(sick.program.meta_of(o.name), o.value) for o in seen.seen}
-        narrowed = narrow(
-            bench,
-            sick,
-            failure,
-            observed,
-            repeats=1,
-            deadline=lambda: False,
-            interrupted=lambda: False,
-            journal=MemoryJournal(),
-            on_progress=lambda progress: None,
-            on_accept=lambda case: None,
-            also={},
-        )
+        narrowed = narrow(bench, sick, failure, observed)
         bench.close()
     left = [] if narrowed is None else [n.target for n in narrowed.case.program.operators]
     yield Finding("reduction", f"3 calls → {', '.join(left) or 'none'}", left == ["aten.relu.default"])

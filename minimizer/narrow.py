@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from minimizer.capture import alike
@@ -21,10 +22,10 @@ from minimizer.program import Program, TensorMeta
 from minimizer.prosecutor import Prosecutor, dynamic_flows_into, hangs_together
 from minimizer.reduce.cut import Observations
 from minimizer.reduce.finer import no_larger, refined
-from minimizer.reduce.journal import Journal
+from minimizer.reduce.journal import Journal, MemoryJournal
 from minimizer.reduce.minimality import Certificate, certificate
 from minimizer.reduce.passes import PASSES, Pass
-from minimizer.reduce.search import Court, OutOfTime, Progress, Reduction, reduce
+from minimizer.reduce.search import Court, OutOfTime, Progress, Reduction, never, reduce, unheard
 from minimizer.sequential import SequentialTest
 from minimizer.suspects import starting_point
 
@@ -64,13 +65,13 @@ def narrow(
     failure: Failure,
     observed: Observations,
     *,
-    repeats: int,
-    deadline: Callable[[], bool],
-    interrupted: Callable[[], bool],
-    journal: Journal,
-    on_progress: Callable[[Progress], None],
-    on_accept: Callable[[Case], None],
-    also: dict[Signature, tuple[Case, Failure]],
+    repeats: int = 1,
+    deadline: Callable[[], bool] = never,
+    interrupted: Callable[[], bool] = never,
+    journal: Journal | None = None,
+    on_progress: Callable[[Progress], None] = unheard,
+    on_accept: Callable[[Case], None] = unheard,
+    also: dict[Signature, tuple[Case, Failure]] | None = None,
     passes: Sequence[Pass] = PASSES,
     width: int = 1,
     observe: Callable[[Case], Observations | None] | None = None,
@@ -80,16 +81,18 @@ def narrow(
     """Reduce a case, confirm the result with the full judge, and certify it.
 
     After `deadline` no candidate is judged; at `until`, of the monotonic clock, one that is judged is let go.
-    `width` candidates are judged side by side where that is of use. `observe` looks anew at the values of a
-    program into which a pass has put calls that were not there before, `decompose` gives it in finer
-    operators. None when the translated program does not show the failure at any level.
+    Other failures met on the way are put into `also`. `width` candidates are judged side by side where that
+    is of use. `observe` looks anew at the values of a program into which a pass has put calls that were not
+    there before, `decompose` gives it in finer operators. None when the translated program does not show the
+    failure at any level.
     """
+    journal = MemoryJournal() if journal is None else journal
+    dynamic, joined = case.program.dynamic_dims > 0, hangs_together(case.program)
     notes: list[str] = []
     for level in levels(case.settings.path, failure.stage):
-        dynamic, joined = case.program.dynamic_dims > 0, hangs_together(case.program)
-        times: dict[str, Any] = {"deadline": deadline, "until": until}
-        judge = Prosecutor(bench, level, failure.signature, repeats, dynamic=dynamic, joined=joined, **times)
-        record = _AtLevel(journal, level)
+        judge = Prosecutor(bench, level, failure.signature, repeats, dynamic=dynamic, joined=joined)
+        judge.deadline, judge.until = deadline, until
+        record: Journal = _AtLevel(journal, level)
         try:
             start = starting_point(judge, case, failure, observed, record)
         except OutOfTime:
@@ -97,54 +100,61 @@ def narrow(
         if start is None:
             continue
         judge.signature = start[1]
-        worth = affordable(passes, level)
-        watch: dict[str, Any] = {"deadline": deadline, "on_progress": on_progress, "passes": worth}
-        side_by_side: dict[str, Any] = {"admit": judge.takes, "many": judge.many, "width": width}
-        more: dict[str, Any] = {"on_accept": on_accept, "journal": record, **watch, **side_by_side}
-        seen, result = observed, reduce(start[0], observed, judge, **more)
+        watched = partial(
+            reduce, deadline=deadline, on_progress=on_progress, passes=affordable(passes, level)
+        )
+        side_by_side = partial(
+            watched, judge=judge, journal=record, admit=judge.takes, many=judge.many, width=width
+        )
+        smaller = partial(side_by_side, on_accept=on_accept)
+        seen, result = observed, smaller(start[0], observed)
         if observe is not None and _has_news(result, seen) and (again := observe(result.case)) is not None:
-            seen, result = again, reduce(result.case, again, judge, **more)
+            seen, result = again, smaller(result.case, again)
         if decompose is not None and observe is not None and result.complete:
             parts = refined(result.case, decompose(result.case))
             if parts is not None and _still_fails(parts, judge, record, deadline):
                 inside = observe(parts) or {}
-                more["on_accept"] = lambda case: None  # longer at first: not the best so far
-                finer = reduce(parts, inside, judge, **more)
+                finer = side_by_side(parts, inside)  # longer at first: not the best so far
                 if finer.complete and no_larger(finer.case, result.case):
                     on_accept(finer.case)
                     seen, result = inside, finer
+        static = replace(judge, dynamic=False)
         if judge.turned_away and result.complete and result.case.program.operator_count > 1:
             # Perhaps the failure has nothing to do with what is dynamic, which then stands in the way.
-            free = replace(judge, dynamic=False)
-            freely = _AtLevel(journal, f"{level} static")
-            static = reduce(result.case, seen, free, journal=freely, **watch)
-            saved = result.case.program.operator_count - static.case.program.operator_count
-            needed = [n.name for n in static.case.program.nodes]
-            if saved >= (STATIC_SAVES if dynamic_flows_into(result.case.program, needed) else 1):
-                judge, result, record = free, static, freely
-                side_by_side = {"many": free.many, "width": width}
-        also.update(judge.also)
+            apart = _AtLevel(journal, f"{level} static")
+            freely = watched(result.case, seen, static, journal=apart)
+            if _worth_being_static(result.case.program, freely.case.program):
+                judge, result, record = static, freely, apart
+        if also is not None:
+            also.update(judge.also)
         if interrupted():
             raise KeyboardInterrupt
         confirmed = confirm(bench, result.case, failure, repeats)
         if confirmed is None:
             notes.append(f"the {level} judge was misled")
             continue
-        proof = (
-            certificate(
+        proof = None
+        if result.complete:
+            proof = certificate(
                 result.case,
                 seen,
                 judge,
                 deadline=deadline,
                 journal=record,
-                static_judge=replace(judge, dynamic=False),
-                **side_by_side,
+                static_judge=static,
+                admit=judge.takes,
+                many=judge.many,
+                width=width,
             )
-            if result.complete
-            else None
-        )
         return Narrowed(result.case, confirmed, result, proof, level, "; ".join(notes), judge.test)
     return None
+
+
+def _worth_being_static(dynamic: Program, static: Program) -> bool:
+    """Whether a result without any dynamic dim saves enough calls over one that has some."""
+    needed = [n.name for n in static.nodes]
+    least = STATIC_SAVES if dynamic_flows_into(dynamic, needed) else 1
+    return dynamic.operator_count - static.operator_count >= least
 
 
 def affordable(passes: Sequence[Pass], level: str) -> Sequence[Pass]:

@@ -161,22 +161,8 @@ class Faulty:
         return Verdict("fail", self.failure) if fails else PASS
 
 
-def narrowed(
-    bench, failure=WRONG, *, journal=None, deadline=lambda: False, interrupted=lambda: False, repeats=1
-):
-    return narrow(
-        bench,
-        LONG,
-        failure,
-        SEEN,
-        repeats=repeats,
-        deadline=deadline,
-        interrupted=interrupted,
-        journal=MemoryJournal() if journal is None else journal,
-        on_progress=lambda progress: None,
-        on_accept=lambda case: None,
-        also={},
-    )
+def narrowed(bench, failure=WRONG, **more):
+    return narrow(bench, LONG, failure, SEEN, **more)
 
 
 def operators(case):
@@ -247,14 +233,12 @@ def test_what_a_pass_puts_in_is_observed_and_cut_too():
         value = Value("float32", (4,), Fill("normal"))
         return {n.name: Observed(M, value) for n in changed.program.nodes}
 
-    more = {"on_progress": lambda progress: None, "on_accept": lambda case: None, "also": {}}
-    never = {"deadline": lambda: False, "interrupted": lambda: False, "journal": MemoryJournal()}
     seen = {"x": Observed(rows, case.values[0])}
     inside = Faulty("erf")
     inside.judge = lambda c, level="full", fresh=False: Faulty.judge(
         inside, replace(c, program=replace(c.program, nodes=_all_nodes(c.program)))
     )
-    found = narrow(inside, case, WRONG, seen, repeats=1, observe=observe, **more, **never)
+    found = narrow(inside, case, WRONG, seen, observe=observe)
     assert operators(found.case) == ["erf"]
     assert [operators(c) for c in looked] == [["select", "erf"]]
 
@@ -270,17 +254,12 @@ def decomposing(operator, *, parts=("add", "clamp", "mul")):
                 return Verdict("fail", WRONG)
             return super().judge(case, level, fresh=fresh)
 
-    more = {"on_progress": lambda progress: None, "on_accept": lambda case: None, "also": {}}
-    never = {"deadline": lambda: False, "interrupted": lambda: False, "journal": MemoryJournal()}
-
     def observe(case):
         names = [r.name for r in (*case.program.inputs, *case.program.nodes)]
         return {name: Observed(M, Value("float32", (4,), Fill("normal"))) for name in names}
 
     look = {"observe": observe, "decompose": lambda case: finer}
-    return operators(
-        narrow(Inside(operator), whole, WRONG, observe(whole), repeats=1, **look, **more, **never).case
-    )
+    return operators(narrow(Inside(operator), whole, WRONG, observe(whole), **look).case)
 
 
 def test_a_composite_operator_is_narrowed_to_its_part():
@@ -373,19 +352,7 @@ class Needs:
 
 def reduced(*operators, case=None, meta=None):
     case, seen = case or dynamic_chain()
-    result = narrow(
-        Needs(*operators, meta=meta),
-        case,
-        WRONG,
-        seen,
-        repeats=1,
-        deadline=lambda: False,
-        interrupted=lambda: False,
-        journal=MemoryJournal(),
-        on_progress=lambda progress: None,
-        on_accept=lambda case: None,
-        also={},
-    )
+    result = narrow(Needs(*operators, meta=meta), case, WRONG, seen)
     assert result is not None
     assert result.certificate is not None
     assert result.certificate.minimal

@@ -68,6 +68,10 @@ def never() -> bool:
     return False
 
 
+def unheard(news: object) -> None:
+    """Nobody listens."""
+
+
 def is_well_formed(case: Case) -> bool:
     """Whether the case is worth printing: some operator call, and everything that is read is defined."""
     program = case.program
@@ -167,8 +171,8 @@ def reduce(
     passes: Sequence[Pass] = PASSES,
     hints: Iterable[Hint] = (),
     deadline: Callable[[], bool] = never,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-    on_accept: Callable[[Case], None] = lambda case: None,
+    on_progress: Callable[[Progress], None] = unheard,
+    on_accept: Callable[[Case], None] = unheard,
     journal: Journal | None = None,
     admit: Judge = everyone,
     many: JudgeMany | None = None,

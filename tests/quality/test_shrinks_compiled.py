@@ -18,7 +18,6 @@ from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import TASKS
 from minimizer.program import Symbol
 from minimizer.reduce.dims import Observed
-from minimizer.reduce.journal import MemoryJournal
 from strategies.values import Fill
 
 pytestmark = pytest.mark.compiles
@@ -45,20 +44,8 @@ def test_a_relu_that_is_compiled_wrongly(sandbox, tmp_path, kind, level):
     worker = sandbox.worker()
     answer = worker.call(TASKS + "observe", case, str(tmp_path), "seen_", timeout=60.0)
     worker.close()
-    found = narrow(
-        bench,
-        case,
-        failure,
-        {o.name: Observed(case.program.meta_of(o.name), o.value) for o in answer.seen},
-        repeats=1,
-        deadline=lambda: False,
-        interrupted=lambda: False,
-        journal=MemoryJournal(),
-        on_progress=lambda progress: None,
-        on_accept=lambda case: None,
-        also={},
-        width=2,
-    )
+    observed = {o.name: Observed(case.program.meta_of(o.name), o.value) for o in answer.seen}
+    found = narrow(bench, case, failure, observed, width=2)
     bench.close()
     assert bench.errors == []
     assert found is not None
