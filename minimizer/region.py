@@ -82,10 +82,9 @@ def find_region(judged: Judged, symbols: Sequence[Symbol]) -> Region | None:
     In order of simplicity: every size; equality and comparisons with a constant (`n == 0`, `n > 128`),
     `n != 8`, parity; relations of two symbols (`h != w`, `h > 2 * w`); congruences (`n % 16 != 0`); the same
     for products and sums of two symbols; ranges of remainders (`n % 16 > 7`); then two of these with `and` or
-    `or`, then three. Constants are sizes that were
-    tried (or, where equivalent on all integers, their rounder neighbours). A size that was judged more than
-    once fails if it ever did. None when nothing fails, or when nothing in the language fits. Raises
-    ValueError when a judged size lacks one of the symbols.
+    `or`, then three. Constants are sizes that were tried (or, where equivalent on all integers, their rounder
+    neighbours). A size that was judged more than once fails if it ever did. None when nothing fails, or when
+    nothing in the language fits. Raises ValueError when a judged size lacks one of the symbols.
 
     >>> judged = [({"n": n}, n % 4 != 0) for n in range(2, 65)]
     >>> find_region(judged, [Symbol("n", 2, 64, hint=8)])
@@ -298,8 +297,7 @@ def _together(atoms: Sequence[_Atom], goal: _Goal, parts: int) -> str | None:
     return min(found, default=(0.0, None))[1]
 
 
-# How many atoms take part when so many are combined: even a search in vain through thousands
-# of sizes then ends within about two seconds.
+# How many atoms take part when so many are combined: a search in vain goes through all combinations.
 _WIDEST = {1: 10**6, 2: 1200, 3: 80}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 CONFIDENCE = 0.999
-"""Of a single decision. A reduction takes some fifty, so that all are right in 95 of 100 reductions."""
+"""Of a single decision: fifty in a row are all right 95 times in 100."""
 
 MOST_RUNS = 1000
 """Runs after which the likelier answer is taken: a case in the grey zone between often and seldom."""

@@ -1,8 +1,8 @@
 """What is drawn is a list of choices: small numbers, 0 the simplest.
 
 One description of an input, read through a `Pick`, serves three readers: Hypothesis, which climbs and
-shrinks but takes a millisecond for each draw; a plain random generator, which takes a twentieth of that; and
-a list of choices made before, so that a random find can be shrunk by lowering its choices. Shrinking the
+shrinks but is slow to draw; a plain random generator, which is fast; and a list of choices made before, so
+that a random find can be shrunk by lowering its choices. Shrinking the
 choices rather than the input keeps every candidate within the contract (MacIver and Donaldson, "Test-case
 reduction via test-case generation", ECOOP 2020).
 """
