@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, product, zip_longest
 
 from minimizer.region import Judged, Region
-from strategies import CAP, Fits, Symbol, interesting_sizes, sweep
+from strategies import Fits, Symbol, interesting_sizes, sweep
 
 
 def probe_sizes(
@@ -19,7 +19,6 @@ def probe_sizes(
     *,
     mined: Sequence[int] = (),
     fits: Fits | None = None,
-    cap: int = CAP,
 ) -> Iterator[dict[str, int]]:
     """Up to `budget` sizes whose verdicts tell the region, each once, the failing one first.
 
@@ -32,12 +31,12 @@ def probe_sizes(
     [3, 4, 2, 6, 5]
     """
     start = {symbol.name: failing[symbol.name] for symbol in symbols}
-    ranges = [range(low, high + 1) for low, high in (symbol.ends(cap) for symbol in symbols)]
-    first = chain([start], islice(sweep(symbols, mined, cap=cap), max(1, budget // 3)))
+    ranges = [range(low, high + 1) for low, high in (symbol.ends() for symbol in symbols)]
+    first = chain([start], islice(sweep(symbols, mined), max(1, budget // 3)))
     if math.prod(map(len, ranges)) <= budget:
         rest: Iterator[Sequence[int]] = product(*ranges)
     else:
-        lines = (_line(symbol, start, mined, cap) for symbol in symbols)
+        lines = (_line(symbol, start, mined) for symbol in symbols)
         turns = zip_longest(*lines, _scattered(start, ranges, 8 * budget))
         rest = (point for turn in turns for point in turn if point is not None)
     seen: set[tuple[int, ...]] = set()
@@ -50,14 +49,12 @@ def probe_sizes(
             yield sizes
 
 
-def _line(
-    symbol: Symbol, start: Mapping[str, int], mined: Sequence[int], cap: int
-) -> Iterator[tuple[int, ...]]:
-    low, high = symbol.ends(cap)
+def _line(symbol: Symbol, start: Mapping[str, int], mined: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    low, high = symbol.ends()
     here = start[symbol.name]
     near = sorted(range(low, high + 1), key=lambda size: (abs(size - here), size))
     far = random.Random(0).sample(near, len(near))
-    telling = interesting_sizes(symbol, mined, cap=cap)
+    telling = interesting_sizes(symbol, mined)
     for size in dict.fromkeys(chain(telling, *zip(near, far, strict=True))):
         yield tuple({**start, symbol.name: size}.values())
 
@@ -84,7 +81,7 @@ _BOUND = re.compile(r"(?:(\d+) (<=?) )?([a-z_]\w*(?: [*+] [a-z_]\w*)?)(?: (<=?|>
 
 
 def doubts(
-    judged: Judged, symbols: Sequence[Symbol], region: Region, *, fits: Fits | None = None, cap: int = CAP
+    judged: Judged, symbols: Sequence[Symbol], region: Region, *, fits: Fits | None = None
 ) -> list[dict[str, int]]:
     """Sizes not yet judged that lie between a bound of the region and the last tried value beyond it.
 
@@ -109,7 +106,7 @@ def doubts(
         for wanted in chain.from_iterable(zip_longest(*gaps)):
             if wanted is None or wanted in values or len(found) >= DOUBTS:
                 continue
-            for point in islice(_with_value(term, wanted, symbols, judged, cap), 2):
+            for point in islice(_with_value(term, wanted, symbols, judged), 2):
                 if point not in points and (fits is None or fits(dict(zip(names, point, strict=True)))):
                     found.setdefault(point)
     return [dict(zip(names, point, strict=True)) for point in islice(found, DOUBTS)]
@@ -134,12 +131,12 @@ def _value(term: str, names: Sequence[str], point: Sequence[int]) -> int:
 
 
 def _with_value(
-    term: str, wanted: int, symbols: Sequence[Symbol], judged: Judged, cap: int
+    term: str, wanted: int, symbols: Sequence[Symbol], judged: Judged
 ) -> Iterator[tuple[int, ...]]:
     """Points where the term has a value, other symbols as in the first judged size."""
     names = [symbol.name for symbol in symbols]
     start = {name: judged[0][0][name] for name in names}
-    ends = {symbol.name: symbol.ends(cap) for symbol in symbols}
+    ends = {symbol.name: symbol.ends() for symbol in symbols}
     left, sign, right = (*term.split(" "), "", "")[:3]
     if not sign:
         pairs: Iterable[tuple[int, int]] = [(wanted, 0)]

@@ -17,7 +17,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from strategies.choices import Pick, picking
-from strategies.sizes import CAP, Fits, Symbol, reclip, size_picker, sweep
+from strategies.sizes import Fits, Symbol, reclip, size_picker, sweep
 from strategies.values import (
     SEEDED,
     Fill,
@@ -75,8 +75,6 @@ def opening(
     specs: Sequence[Spec],
     mined: Sequence[int] = (),
     fits: Fits | None = None,
-    *,
-    cap: int = CAP,
 ) -> Iterator[Draw]:
     """The first inputs to try: deterministic, each once, most telling first, at most `OPENING` of them.
 
@@ -89,7 +87,7 @@ def opening(
     >>> [(draw.size_of["n"], draw.fills[0].kind) for draw in islice(moves, 5)]
     [(8, 'coin'), (8, 'zeros'), (2, 'coin'), (8, 'ones'), (9, 'coin')]
     """
-    swept = list(sweep(symbols, mined, fits=fits, cap=cap))
+    swept = list(sweep(symbols, mined, fits=fits))
     filled = list(assignments(specs))
     if not swept:
         return
@@ -131,8 +129,6 @@ def draws(
     specs: Sequence[Spec],
     mined: Sequence[int] = (),
     fits: Fits | None = None,
-    *,
-    cap: int = CAP,
 ) -> st.SearchStrategy[Draw]:
     """Draws sizes and fills at random; half of the time, inputs that can share the first input's kind do.
 
@@ -143,7 +139,7 @@ def draws(
     >>> find(draws([Symbol("n", 0, 64, 8)], [("int8", Role())]), lambda draw: draw.size_of["n"] >= 16)
     Draw(sizes=(('n', 16),), fills=(Fill(kind='zeros', seed=0, low=0.0, high=1.0),), offset=0, ones=0)
     """
-    picker = draw_picker(symbols, specs, mined, fits, cap=cap)
+    picker = draw_picker(symbols, specs, mined, fits)
 
     @st.composite
     def one_draw(draw: st.DrawFn) -> Draw:
@@ -159,20 +155,18 @@ def draw_picker(
     specs: Sequence[Spec],
     mined: Sequence[int] = (),
     fits: Fits | None = None,
-    *,
-    cap: int = CAP,
 ) -> Callable[[Pick], Draw | None]:
     """How to pick one description, as `draws` draws it; None where no sizes near the picked ones fit.
 
     >>> draw_picker([Symbol("n", 2, 64, 8)], [("int8", Role())])(lambda count: 0)
     Draw(sizes=(('n', 2),), fills=(Fill(kind='zeros', seed=0, low=0.0, high=1.0),), offset=0, ones=0)
     """
-    pick_sizes = {symbol.name: size_picker(symbol, mined, cap=cap) for symbol in symbols}
+    pick_sizes = {symbol.name: size_picker(symbol, mined) for symbol in symbols}
     pick_fills = [fill_picker(*spec) for spec in specs]
     telling = [{fill.kind: fill for fill in telling_fills(*spec)} for spec in specs]
 
     def one_draw(pick: Pick) -> Draw | None:
-        found = reclip(symbols, {name: one(pick) for name, one in pick_sizes.items()}, fits, cap=cap)
+        found = reclip(symbols, {name: one(pick) for name, one in pick_sizes.items()}, fits)
         if found is None:
             return None
         chosen = [one(pick) for one in pick_fills]

@@ -57,13 +57,13 @@ class Symbol:
         high = roof if self.high is None else min(self.high, roof)
         return min(max(self.low, -cap), high), high
 
-    def clip(self, size: int, cap: int = CAP) -> int:
+    def clip(self, size: int) -> int:
         """The size nearest to `size` that `ends` allows."""
-        low, high = self.ends(cap)
+        low, high = self.ends()
         return min(max(size, low), high)
 
 
-def interesting_sizes(symbol: Symbol, mined: Sequence[int] = (), *, cap: int = CAP) -> tuple[int, ...]:
+def interesting_sizes(symbol: Symbol, mined: Sequence[int] = ()) -> tuple[int, ...]:
     """Sizes worth trying for one symbol, most telling first, each once, all within its range.
 
     The order is 0, 1, 2, the range's ends, the neighbours of the hint, then vector widths and block sizes
@@ -73,7 +73,7 @@ def interesting_sizes(symbol: Symbol, mined: Sequence[int] = (), *, cap: int = C
     >>> interesting_sizes(Symbol("n", 2, 9, hint=8))
     (2, 9, 7, 3, 5)
     """
-    low, high = symbol.ends(cap)
+    low, high = symbol.ends()
     first = (0, 1, 2, low, high, symbol.hint + 1, symbol.hint - 1)
     found = [near for number in mined for near in (number, number + 1, number - 1)]
     rest = [size for pair in zip_longest(_SEAMS, found) for size in pair if size is not None]
@@ -82,7 +82,7 @@ def interesting_sizes(symbol: Symbol, mined: Sequence[int] = (), *, cap: int = C
 
 
 def sweep(
-    symbols: Sequence[Symbol], mined: Sequence[int] = (), *, fits: Fits | None = None, cap: int = CAP
+    symbols: Sequence[Symbol], mined: Sequence[int] = (), *, fits: Fits | None = None
 ) -> Iterator[dict[str, int]]:
     """A finite, deterministic list of sizes for all symbols, most telling first, each assignment once.
 
@@ -94,16 +94,16 @@ def sweep(
     >>> [sizes["n"] for sizes in sweep([Symbol("n", 2, 9, hint=8)])]
     [8, 2, 9, 7, 3, 5]
     """
-    hints = {symbol.name: symbol.clip(symbol.hint, cap) for symbol in symbols}
+    hints = {symbol.name: symbol.clip(symbol.hint) for symbol in symbols}
     moves = chain(
         [hints],
-        _ranked(symbols, hints, mined, cap, 0, 4),
-        _opposite_ends(symbols, hints, cap),
-        _ranked(symbols, hints, mined, cap, 4, None),
+        _ranked(symbols, hints, mined, 0, 4),
+        _opposite_ends(symbols, hints),
+        _ranked(symbols, hints, mined, 4, None),
     )
     seen = set()
     for wanted in moves:
-        sizes = reclip(symbols, wanted, fits, cap=cap)
+        sizes = reclip(symbols, wanted, fits)
         if sizes is not None and (key := tuple(sizes.values())) not in seen:
             seen.add(key)
             yield sizes
@@ -113,29 +113,28 @@ def _ranked(
     symbols: Sequence[Symbol],
     hints: dict[str, int],
     mined: Sequence[int],
-    cap: int,
     start: int,
     stop: int | None,
 ) -> Iterator[dict[str, int]]:
-    per_symbol = [interesting_sizes(symbol, mined, cap=cap) for symbol in symbols]
+    per_symbol = [interesting_sizes(symbol, mined) for symbol in symbols]
     for rank in list(zip_longest(*per_symbol))[start:stop]:
         for symbol, size in zip(symbols, rank, strict=True):
             if size is not None:
                 yield {**hints, symbol.name: size}
         if len(symbols) > 1:
             for size in dict.fromkeys(size for size in rank if size is not None):
-                yield {symbol.name: symbol.clip(size, cap) for symbol in symbols}
+                yield {symbol.name: symbol.clip(size) for symbol in symbols}
 
 
-def _opposite_ends(symbols: Sequence[Symbol], hints: dict[str, int], cap: int) -> Iterator[dict[str, int]]:
+def _opposite_ends(symbols: Sequence[Symbol], hints: dict[str, int]) -> Iterator[dict[str, int]]:
     for one, other in combinations(symbols, 2):
-        (one_low, one_high), (other_low, other_high) = one.ends(cap), other.ends(cap)
+        (one_low, one_high), (other_low, other_high) = one.ends(), other.ends()
         yield {**hints, one.name: one_low, other.name: other_high}
         yield {**hints, one.name: one_high, other.name: other_low}
 
 
 def sizes(
-    symbols: Sequence[Symbol], mined: Sequence[int] = (), *, fits: Fits | None = None, cap: int = CAP
+    symbols: Sequence[Symbol], mined: Sequence[int] = (), *, fits: Fits | None = None
 ) -> st.SearchStrategy[dict[str, int]]:
     """Draws one size per symbol, weighted to the seams; shrinks every symbol towards its low end.
 
@@ -146,26 +145,26 @@ def sizes(
     >>> find(sizes([Symbol("n", 2, 64, hint=8)]), lambda drawn: drawn["n"] > 16)
     {'n': 17}
     """
-    pickers = {symbol.name: size_picker(symbol, mined, cap=cap) for symbol in symbols}
+    pickers = {symbol.name: size_picker(symbol, mined) for symbol in symbols}
 
     @st.composite
     def fitting(draw: st.DrawFn) -> dict[str, int]:
         pick = picking(draw)
-        found = reclip(symbols, {name: one(pick) for name, one in pickers.items()}, fits, cap=cap)
+        found = reclip(symbols, {name: one(pick) for name, one in pickers.items()}, fits)
         assume(found is not None)
         return found or {}
 
     return fitting()
 
 
-def size_picker(symbol: Symbol, mined: Sequence[int] = (), *, cap: int = CAP) -> Callable[[Pick], int]:
+def size_picker(symbol: Symbol, mined: Sequence[int] = ()) -> Callable[[Pick], int]:
     """How to pick one size for a symbol: weighted to the seams, lower choices give lower sizes.
 
     >>> size_picker(Symbol("n", 2, 64, hint=8))(lambda count: 0)
     2
     """
-    low, high = symbol.ends(cap)
-    seams = sorted({low, *interesting_sizes(symbol, mined, cap=cap)})
+    low, high = symbol.ends()
+    seams = sorted({low, *interesting_sizes(symbol, mined)})
     roofs = [low + span for span in (8, 32, 128, 512, 2048) if low + span < high] + [high]
 
     # Roof, size, snap: each nested in the next and snapping only downwards, so that lowering any one of
@@ -178,9 +177,7 @@ def size_picker(symbol: Symbol, mined: Sequence[int] = (), *, cap: int = CAP) ->
     return one_size
 
 
-def reclip(
-    symbols: Sequence[Symbol], wanted: dict[str, int], fits: Fits | None, *, cap: int = CAP
-) -> dict[str, int] | None:
+def reclip(symbols: Sequence[Symbol], wanted: dict[str, int], fits: Fits | None) -> dict[str, int] | None:
     """The assignment itself when it fits, else a near one that does, else None.
 
     Tried in this order: one symbol moved by up to 8 or set equal to another (repairs divisibility and
@@ -194,22 +191,22 @@ def reclip(
     if fits is None:
         return wanted
     repairs = (_near, _halved, _at_hints)
-    candidates = chain([wanted], *(repair(symbols, wanted, cap) for repair in repairs))
+    candidates = chain([wanted], *(repair(symbols, wanted) for repair in repairs))
     return next((candidate for candidate in candidates if fits(candidate)), None)
 
 
-def _near(symbols: Sequence[Symbol], wanted: dict[str, int], cap: int) -> Iterator[dict[str, int]]:
+def _near(symbols: Sequence[Symbol], wanted: dict[str, int]) -> Iterator[dict[str, int]]:
     for symbol in symbols:
         size = wanted[symbol.name]
         others = [wanted[other.name] for other in symbols if other is not symbol]
         steps = [size + sign * step for step in range(1, 9) for sign in (-1, 1)]
         for moved in (*others, *steps):
-            if symbol.clip(moved, cap) == moved != size:
+            if symbol.clip(moved) == moved != size:
                 yield {**wanted, symbol.name: moved}
 
 
-def _halved(symbols: Sequence[Symbol], wanted: dict[str, int], cap: int) -> Iterator[dict[str, int]]:
-    room = {symbol.name: wanted[symbol.name] - symbol.ends(cap)[0] for symbol in symbols}
+def _halved(symbols: Sequence[Symbol], wanted: dict[str, int]) -> Iterator[dict[str, int]]:
+    room = {symbol.name: wanted[symbol.name] - symbol.ends()[0] for symbol in symbols}
     current = dict(wanted)
     while symbols and any(room.values()):
         name = max(room, key=lambda name: room[name])
@@ -219,8 +216,8 @@ def _halved(symbols: Sequence[Symbol], wanted: dict[str, int], cap: int) -> Iter
         yield current
 
 
-def _at_hints(symbols: Sequence[Symbol], wanted: dict[str, int], cap: int) -> Iterator[dict[str, int]]:
-    hints = {symbol.name: symbol.clip(symbol.hint, cap) for symbol in symbols}
+def _at_hints(symbols: Sequence[Symbol], wanted: dict[str, int]) -> Iterator[dict[str, int]]:
+    hints = {symbol.name: symbol.clip(symbol.hint) for symbol in symbols}
     for symbol in symbols:
         yield {**hints, symbol.name: wanted[symbol.name]}
     yield hints
