@@ -3,7 +3,7 @@
 A bug usually needs one unusual thing, sometimes two, hardly ever three. So before anything is drawn at
 random, a fixed opening tries each telling size with plain values, each telling fill at the example's own
 sizes, and then telling sizes with telling fills, the most telling pairs first. The opening is the same on
-every run; it finds most failures within a few dozen inputs and makes the rest worth a random search.
+every run; what it does not find is left to a random search.
 """
 
 from __future__ import annotations
