@@ -6,16 +6,12 @@ are taken out of everything that was not written for others in the first place.
 
 from __future__ import annotations
 
-import json
-import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from minimizer.case import Case, Stored, case_to_json
-from minimizer.folder import BESIDE
+from minimizer.folder import copy_scripts
 from minimizer.handover.evidence import read_evidence
 from minimizer.handover.page import report_html
 from minimizer.handover.record import summary_text
@@ -23,12 +19,8 @@ from minimizer.handover.record_file import RECORD, record_text
 from minimizer.handover.report import report_markdown
 from minimizer.handover.scrub import scrub
 from minimizer.options import Unusable
-from minimizer.program import Program
-from minimizer.stored import StoredCase, read_case
+from minimizer.stored import copy_case, read_case
 from minimizer.verify import run_cold
-
-AS_THEY_ARE = ("repro.py", *BESIDE, "kernel_repro.py", "kernel_repro_inputs.pt", "passing_neighbour.py")
-"""Files of a run folder that were written to be run elsewhere."""
 
 TRIES = 3
 """Runs in which the repro must fail once; a flaky one may need more than the first."""
@@ -82,12 +74,7 @@ def make_bundle(folder: Path, archive: Path) -> Proof:
 
 def _stage(folder: Path, staged: Path) -> None:
     staged.mkdir()
-    for name in AS_THEY_ARE:
-        source = folder / name
-        if source.is_dir():
-            shutil.copytree(source, staged / name, ignore=shutil.ignore_patterns("__pycache__"))
-        elif source.is_file():
-            shutil.copy(source, staged / name)
+    copy_scripts(folder, staged)
     evidence = read_evidence(folder)
     record = evidence.record
     (staged / RECORD).write_text(record_text(record), encoding="utf-8")
@@ -96,37 +83,7 @@ def _stage(folder: Path, staged: Path) -> None:
     (staged / "report.html").write_text(report_html(evidence), encoding="utf-8")
     title = scrub(record.title or "A failure of AOTInductor")
     (staged / "README.txt").write_text(_READ_ME.format(title=title), encoding="utf-8")
-    _stage_case(read_case(folder), staged)
-
-
-def _stage_case(stored: StoredCase, staged: Path) -> None:
-    """The case with the tensors that it names; the files of its operators are those beside the repro."""
-    case = stored.case
-    place = staged / "case" / "reduced" / "case.json"
-    (staged / "case" / "tensors").mkdir(parents=True)
-    place.parent.mkdir()
-    for name in sorted(set(_tensors(case))):
-        source = stored.store / f"{name}.pt"
-        if source.is_file():
-            shutil.copy(source, staged / "case" / "tensors" / source.name)
-    beside = (staged / "repro_files" / "repro_target.py", staged / "repro_ops.py")
-    files = [f"../../{path.relative_to(staged)}" for path in beside if path.is_file()]
-    modules = tuple(files[:1]) if case.settings.modules else ()
-    case = replace(case, settings=replace(case.settings, modules=modules))
-    place.write_text(json.dumps(case_to_json(case), indent=1) + "\n", encoding="utf-8")
-
-
-def _tensors(case: Case) -> Iterator[str]:
-    """Names of the stored tensors that a case needs."""
-    values = (value for call in case.sequence for value in call)
-    yield from (value.data.file for value in values if isinstance(value.data, Stored))
-    yield from _state(case.program)
-
-
-def _state(program: Program) -> Iterator[str]:
-    yield from (state.value for state in program.state)
-    for _, body in program.graphs:
-        yield from _state(body)
+    copy_case(read_case(folder), staged, "case/reduced/case.json")
 
 
 def _prove(unpacked: Path, kept: Path) -> Proof:

@@ -1,8 +1,9 @@
 """Recorded failures as plain files: one folder each, replayed every night.
 
-``corpus/failures/NAME/`` holds the minimal case (``case/case.json`` and its tensors), ``repro.py`` with what
-lies beside it, ``report.md``, and ``status.json``: the bucket, how it fared on each version of torch, the
-public issue if there is one, and a person's judgement. Reading it executes nothing; replaying does.
+``corpus/failures/NAME/`` holds the minimal case (``case/case.json`` and its tensors), the scripts of the run
+(``repro.py`` with what lies beside it, ``kernel_repro.py``, ``passing_neighbour.py``), ``report.md``, and
+``status.json``: the bucket, how it fared on each version of torch, the public issue if there is one, and a
+person's judgement. Reading it executes nothing; replaying does.
 """
 
 from __future__ import annotations
@@ -10,24 +11,27 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from minimizer.buckets import bucket_of, calls_of, seen_of, slug
-from minimizer.case import Case, Stored, case_from_json
+from minimizer.case import Case
+from minimizer.folder import copy_scripts
+from minimizer.options import Unusable
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import PRELOAD, TASKS
 from minimizer.oracle.verdict import Signature, Verdict
-from minimizer.program import Program
 from minimizer.sandbox import Sandbox, TaskError, WorkerLost
+from minimizer.stored import StoredCase, copy_case, operator_files, read_case
 
 FAILURES = "failures"
 STATUS = "status.json"
 CASE = "case/case.json"
-BESIDE = ("repro.py", "repro_inputs.pt", "repro_ops.py", "repro_files", "kernel_repro.py", "report.md")
+REDUCED = "case/reduced/case.json"
+REPORT = "report.md"
 
 REPLAYS = 2
 """Fresh processes in which a recorded failure is judged; a third decides when they disagree."""
@@ -56,7 +60,7 @@ class Recording:
 
     def case(self) -> Case:
         """The minimal case. Raises CorpusError."""
-        return _read_case(self.folder / CASE)
+        return _read_case(self.folder / CASE).case
 
 
 def recordings(corpus: Path) -> list[Recording]:
@@ -94,7 +98,8 @@ def add(
         raise CorpusError(
             f"the repro of {run} does not fail every time; only what can be repeated is recorded"
         )
-    case = reduced_case(run)
+    stored = _read_case(run / REDUCED)
+    case = stored.case
     signature = signature_of(run)
     bucket = bucket_of(case.program, signature)
     for known in recordings(corpus):
@@ -107,9 +112,11 @@ def add(
     status |= {"issue": issue, "judgement": judgement}
     fresh = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
-    _copy_case(run, case, fresh)
-    for item in BESIDE:
-        _copy(run / item, fresh / item)
+    fresh.mkdir(parents=True)
+    copy_scripts(run, fresh)
+    if (run / REPORT).is_file():
+        shutil.copy(run / REPORT, fresh / REPORT)
+    copy_case(stored, fresh, CASE, _about(run))
     _write_json(fresh / STATUS, status)
     os.replace(fresh, folder)
     return Recording(folder, status)
@@ -138,13 +145,16 @@ def _status(
 
 def signature_of(run: Path) -> Signature:
     """The signature of a run's failure, from what it noted beside the reduced case. Raises CorpusError."""
-    about = _read_json(run / "case/reduced/case.json").get("about", {})
-    parts = str(about.get("signature", "")).split(" · ")
+    parts = str(_about(run).get("signature", "")).split(" · ")
     if len(parts) < 2:
         raise CorpusError(f"{run} does not say what failed; run it again")
     kind, stage, *rest = parts
     exception = rest[0] if len(rest) == 2 else ""
     return Signature(kind, stage, exception, rest[-1] if rest else "")
+
+
+def _about(run: Path) -> dict[str, Any]:
+    return dict(_read_json(run / REDUCED).get("about", {}))
 
 
 def summary_of(run: Path) -> dict[str, Any]:
@@ -154,34 +164,7 @@ def summary_of(run: Path) -> dict[str, Any]:
 
 def reduced_case(run: Path) -> Case:
     """The minimal case of a run. Raises CorpusError."""
-    return _read_case(run / "case/reduced/case.json")
-
-
-def _copy_case(run: Path, case: Case, into: Path) -> None:
-    plain = _read_json(run / "case/reduced/case.json")
-    _write_json(into / CASE, plain)
-    for name in sorted(tensors_of(case)):
-        _copy(run / "case/tensors" / f"{name}.pt", into / "case/tensors" / f"{name}.pt")
-
-
-def tensors_of(case: Case) -> set[str]:
-    """The names of the stored tensors that a case needs."""
-    found = {v.data.file for v in case.values if isinstance(v.data, Stored)}
-    return found | set(_states(case.program))
-
-
-def _states(program: Program) -> Iterator[str]:
-    yield from (s.value for s in program.state)
-    for _, body in program.graphs:
-        yield from _states(body)
-
-
-def _copy(source: Path, target: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, target)
-    elif source.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(source, target)
+    return _read_case(run / REDUCED).case
 
 
 def replay(folders: Sequence[Path], tell: Callable[[dict[str, Any]], None]) -> None:
@@ -205,13 +188,12 @@ def _version(sandbox: Sandbox) -> str:
 def _replayed(sandbox: Sandbox, folder: Path) -> dict[str, Any]:
     try:
         status = _read_json(folder / STATUS)
-        case = _read_case(folder / CASE)
-    except CorpusError as problem:
+        stored = _read_case(folder / CASE)
+        operator_files(stored.case)
+    except (CorpusError, Unusable) as problem:
         return {"outcome": "unusable", "said": str(problem)}
-    gone = [file for file in case.settings.modules if not Path(file).exists()]
-    if gone:
-        return {"outcome": "unusable", "said": f"needs {gone[0]}, which registers its operators"}
-    bench = CaseBench(sandbox, (folder / "case/tensors").resolve())
+    case = stored.case
+    bench = CaseBench(sandbox, stored.store.resolve())
     verdicts = [bench.judge(case, "full", fresh=True) for _ in range(REPLAYS)]
     if len({v.status for v in verdicts}) > 1:
         verdicts.append(bench.judge(case, "full", fresh=True))
@@ -270,11 +252,11 @@ def remove(recording: Recording) -> None:
     shutil.rmtree(recording.folder)
 
 
-def _read_case(path: Path) -> Case:
+def _read_case(path: Path) -> StoredCase:
     try:
-        return case_from_json(_read_json(path))
-    except (ValueError, KeyError, TypeError) as problem:
-        raise CorpusError(f"{path} is not a stored case: {problem}") from problem
+        return read_case(path)
+    except Unusable as problem:
+        raise CorpusError(str(problem)) from problem
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -33,6 +33,19 @@ RESULTS = (
 BESIDE = ("repro_inputs.pt", "repro_ops.py", "repro_files")
 """What may lie beside a repro."""
 
+TO_BE_RUN = ("repro.py", *BESIDE, "kernel_repro.py", "kernel_repro_inputs.pt", "passing_neighbour.py")
+"""Files of a run folder that were written to be run elsewhere."""
+
+
+def copy_scripts(run: Path, into: Path) -> None:
+    """Copy what a run has written to be run elsewhere, as far as there is any."""
+    for name in TO_BE_RUN:
+        source = run / name
+        if source.is_dir():
+            shutil.copytree(source, into / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.is_file():
+            shutil.copy(source, into / name)
+
 
 class FolderError(Exception):
     """The folder cannot be used; the message says what to do."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from minimizer.case import Case, case_from_json
+from minimizer.case import Case, Stored, case_from_json, case_to_json
 from minimizer.options import Unusable
+from minimizer.program import Program
 
 CASE_PLACES = ("case.json", "case/reduced/case.json", "case/case.json")
 """Where a run folder or a case's folder keeps its case, the smallest first."""
@@ -43,3 +48,35 @@ def operator_files(case: Case) -> tuple[str, ...]:
     if missing:
         raise Unusable(f"the case needs {missing[0]}, which registers its custom operators; bring that file")
     return case.settings.modules
+
+
+def copy_case(stored: StoredCase, folder: Path, place: str, about: Mapping[str, Any] | None = None) -> None:
+    """Write a case into another folder, at `place`, with the tensors that it names.
+
+    The files of its operators are those beside the repro that lies there already, named relative to the case.
+    """
+    case, path, tensors = stored.case, folder / place, folder / "case" / "tensors"
+    path.parent.mkdir(parents=True)
+    for file in sorted(stored.store / f"{name}.pt" for name in set(_tensors(case))):
+        if file.is_file():
+            tensors.mkdir(exist_ok=True)
+            shutil.copy(file, tensors / file.name)
+    beside = (folder / "repro_files" / "repro_target.py", folder / "repro_ops.py")
+    files = [os.path.relpath(file, path.parent) for file in beside if file.is_file()]
+    modules = tuple(files[:1]) if case.settings.modules else ()
+    case = replace(case, settings=replace(case.settings, modules=modules))
+    plain = {**case_to_json(case), **({"about": dict(about)} if about else {})}
+    path.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+
+
+def _tensors(case: Case) -> Iterator[str]:
+    """Names of the stored tensors that a case needs."""
+    values = (value for call in case.sequence for value in call)
+    yield from (value.data.file for value in values if isinstance(value.data, Stored))
+    yield from _state(case.program)
+
+
+def _state(program: Program) -> Iterator[str]:
+    yield from (state.value for state in program.state)
+    for _, body in program.graphs:
+        yield from _state(body)

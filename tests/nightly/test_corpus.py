@@ -1,12 +1,14 @@
 """Recorded failures as files, and how a replay of them is read."""
 
 import json
+from dataclasses import replace
 from datetime import date
 
 import pytest
 from runs import relu_case, write_run
 
 from minimizer import corpus
+from minimizer.case import Settings, Stored, Value
 from minimizer.cli import main
 from minimizer.oracle.verdict import Failure, Verdict
 
@@ -30,6 +32,28 @@ def test_a_recording_holds_what_it_takes_to_judge_it_again(tmp_path):
     }
     assert (again.status["calls"], again.status["nodes"]) == (["relu"], 1)
     assert again.status["judgement"] == "eager is right"
+
+
+def test_what_the_case_and_the_scripts_need_is_recorded_too(tmp_path):
+    run = tmp_path / "run"
+    seen = Value("float32", (4,), Stored("seen"))
+    case = replace(relu_case(), earlier=((seen,),), settings=Settings(modules=(str(tmp_path / "ops.py"),)))
+    write_run(run, case)
+    (run / "case/tensors").mkdir()
+    for name in ("case/tensors/seen.pt", "case/tensors/other.pt", "repro_ops.py", "kernel_repro_inputs.pt"):
+        (run / name).write_bytes(b"")
+    folder = corpus.add(tmp_path / "corpus", run).folder
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
+        "case/case.json",
+        "case/tensors/seen.pt",
+        "kernel_repro_inputs.pt",
+        "repro.py",
+        "repro_ops.py",
+        "status.json",
+    }
+    assert str(tmp_path) not in (folder / "case/case.json").read_text()
+    (file,) = corpus.named(tmp_path / "corpus", folder.name).case().settings.modules
+    assert (folder / "repro_ops.py").samefile(file)
 
 
 def test_the_same_bug_is_recorded_once(tmp_path):
