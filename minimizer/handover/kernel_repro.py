@@ -7,10 +7,12 @@ plain torch code, then the call. Like `repro.py` it exits with 1 while the bug i
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from minimizer.case import Value, contiguous_stride
+from minimizer.handover.repro import TOLERANCES
 from minimizer.layout import INDENT, wrap
 from minimizer.oracle.kernels import KernelSource
 from minimizer.oracle.recorded import KernelArgument, KernelCase
@@ -27,14 +29,6 @@ of the C++ compiler, under AddressSanitizer only."""
 
 _LOADS = f'saved = torch.load(Path(__file__).with_name("{INPUTS}"), weights_only=True)'
 _FILLER = 85
-_TOLERANCES = {
-    "float16": (1e-3, 1e-5),
-    "bfloat16": (1.6e-2, 1e-5),
-    "float32": (1.3e-6, 1e-5),
-    "float64": (1e-7, 1e-7),
-    "complex64": (1.3e-6, 1e-5),
-    "complex128": (1e-7, 1e-7),
-}
 
 _GUARDED = '''
 def guarded(tensor):
@@ -116,7 +110,7 @@ class KernelScript:
         if self.kernel.scalar is not None:
             options = "--scalar builds it without vector code, --O0 unoptimised"
         options += ", --asan with AddressSanitizer" if self._asan and self.way != "asan" else ""
-        return '"""' + "\n".join([*wrap_text(title), "", *wrap_text(f"{options}.")]) + '\n"""'
+        return '"""' + "\n".join([*_wrapped(title), "", *_wrapped(f"{options}.")]) + '\n"""'
 
     @property
     def _asan(self) -> bool:
@@ -302,10 +296,8 @@ class KernelScript:
         return "\n".join(lines)
 
 
-def wrap_text(text: str, width: int = 84) -> list[str]:
+def _wrapped(text: str, width: int = 84) -> list[str]:
     """Words as lines, without what a docstring could not hold."""
-    import textwrap
-
     plain = " ".join(text.replace("\\", "/").replace('"', "'").split())
     return textwrap.wrap(plain, width)
 
@@ -328,7 +320,7 @@ def _filled(value: Value) -> str:
 def _agree(name: str, meta: object) -> str:
     """An expression that is true where the argument holds what ``expected`` does."""
     dtype = meta.dtype if isinstance(meta, TensorMeta) else ""
-    limits = _TOLERANCES.get(dtype)
+    limits = TOLERANCES.get(dtype)
     if limits is None:
         return f"{name}.dtype == expected.dtype and torch.equal({name}, expected)"
     return f"torch.allclose({name}, expected, {limits[0]}, {limits[1]}, equal_nan=True)"

@@ -36,7 +36,7 @@ def sanitized() -> dict[str, str]:
     env["TORCHINDUCTOR_CPP_MARCH"] = "{FLAGS}"
     return env
 '''
-_TOLERANCES = {
+TOLERANCES = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),
     "float32": (1.3e-6, 1e-5),
@@ -310,7 +310,7 @@ class _Script(Needs):
             return ""
         if not meta.dtype.startswith(("float", "bfloat", "complex")):
             return "actual.dtype == expected.dtype and torch.equal(actual, expected)"
-        limits = self.tolerance or _TOLERANCES.get(meta.dtype)
+        limits = self.tolerance or TOLERANCES.get(meta.dtype)
         if limits is None or not self.failure.flavour.startswith("values"):
             return ""
         return f"torch.allclose(actual, expected, {limits[0]}, {limits[1]}, equal_nan=True)"

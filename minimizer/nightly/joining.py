@@ -18,6 +18,9 @@ from strategies.programs import FRESH, Plan
 LETTERS = ("x", "y", "z", "w", "u", "v")
 """Names of a program's inputs; further ones are numbered."""
 
+ALONE = "alone "
+"""Stage of a call in which all members of a pool but one keep their examples; its number follows."""
+
 
 @dataclass(frozen=True)
 class Fragment:

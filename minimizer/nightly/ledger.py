@@ -33,6 +33,7 @@ class Ledger:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.state = NightState()
+        self._torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
         for event in read_events(path):
             self.state.take(event)
 
@@ -41,13 +42,12 @@ class Ledger:
         new = list(events)
         if not new:
             return
-        before = self._path.read_bytes() if self._path.exists() else b""
-        torn = bool(before) and not before.endswith(b"\n")
+        text = "".join(json.dumps(event) + "\n" for event in new)
         with self._path.open("ab") as file:
-            text = "".join(json.dumps(event) + "\n" for event in new)
-            file.write((("\n" if torn else "") + text).encode())
+            file.write((("\n" if self._torn else "") + text).encode())
             file.flush()
             os.fsync(file.fileno())
+        self._torn = False
         for event in new:
             self.state.take(event)
 

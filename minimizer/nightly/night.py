@@ -135,15 +135,14 @@ class Night:
                     return
                 yield suspect
                 continue
-            total = max(1.0, self.plan.budget - self.spent)
             if targets and (not self.plan.programs or searched <= TARGET_SHARE * self.spent):
                 unit = targets.pop(0)
-                if total >= LEAST / 2:  # what several hands have together may be more than the clock has
-                    unit = replace(unit, seconds=min(unit.seconds, total))
+                if self.left >= LEAST / 2:  # what several hands have together may be more than the clock has
+                    unit = replace(unit, seconds=min(unit.seconds, self.left))
                     searched += unit.seconds
                     yield unit
                 continue
-            if self.plan.programs and total > LOOK_INTO / 2:
+            if self.plan.programs and self.left > LOOK_INTO / 2:
                 yield self._next_programs()
             elif self._hands.busy:
                 yield None

@@ -13,7 +13,7 @@ import torch
 
 from minimizer.build import Store, make_tensor
 from minimizer.case import Case, Value
-from minimizer.nightly.joining import Pool
+from minimizer.nightly.joining import ALONE, Pool
 from minimizer.oracle import stages
 from minimizer.oracle.outcome import clone_inputs
 from minimizer.oracle.session import RNG_SEED, Session
@@ -21,9 +21,6 @@ from minimizer.oracle.subjects import ProgramSubject
 from minimizer.oracle.tasks import warm_threads
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox.worker import note
-
-ALONE = "alone "
-"""Stage of a call in which only one member has inputs other than its examples; its number follows."""
 
 
 class _Member:
@@ -107,11 +104,11 @@ def lower_alone() -> list[Failure | None]:
     return found
 
 
-def compile_pool(package: str, level: str) -> Failure | None:
+def compile_pool(package: str) -> Failure | None:
     """Export and compile the open pool; the failure of kind ``export_error`` and so on when it cannot be."""
     assert _pool is not None
     try:
-        _pool.whole.compile(level, package)
+        _pool.whole.compile("full", package)
     except stages.StageError as problem:
         return problem.failure
     return None

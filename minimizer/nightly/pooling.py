@@ -16,7 +16,7 @@ from typing import Any
 
 from minimizer.case import Case, Value
 from minimizer.fuzz import InputSpace
-from minimizer.nightly.joining import side_by_side
+from minimizer.nightly.joining import ALONE, side_by_side
 from minimizer.oracle.bench import COMPILED_STAGES, RUN_TIMEOUT, loss_failure
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.sandbox import Sandbox, TaskError, Worker, WorkerLost
@@ -31,8 +31,6 @@ MEMBER_ELEMENTS = 1 << 15
 """Elements of all inputs of a member together, at most: a round is for many programs."""
 
 OPEN_TIMEOUT, COMPILE_TIMEOUT, ROUND_TIMEOUT = 120.0, 600.0, 120.0
-
-_ALONE = "alone "
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class PoolReport:
 
 
 class PoolBench:
-    """Judges many programs at once. `level` is how far pools are compiled: ``full`` is the whole package."""
+    """Judges many programs at once, each pool compiled as a whole package."""
 
     def __init__(self, sandbox: Sandbox, store: Path, *, rounds: int = ROUNDS) -> None:
         self._sandbox = sandbox
@@ -148,7 +146,7 @@ class _Attempt:
             worker, said = self._open()
             self._drop(said, report)
             failure: Failure | None = worker.call(
-                TASKS + "compile_pool", str(self._package), "full", timeout=COMPILE_TIMEOUT
+                TASKS + "compile_pool", str(self._package), timeout=COMPILE_TIMEOUT
             )
             report.compiles += 1
             if failure is not None and failure.stage == "export" and len(self._cases) > 1:
@@ -185,7 +183,7 @@ class _Attempt:
             verdicts = self._call("judge_round", given)
         except WorkerLost as lost:
             failure = loss_failure(lost)
-            return replace(failure, stage="run") if failure.stage.startswith(_ALONE) else failure
+            return replace(failure, stage="run") if failure.stage.startswith(ALONE) else failure
         except TaskError as problem:
             return Failure("runtime_error", "run", problem.message, problem.exception, problem.traceback)
         report.judged += len(self._cases)
@@ -240,7 +238,7 @@ class _Attempt:
             try:
                 verdict = self._call("judge_alone", k, values)
             except WorkerLost as lost:
-                if lost.stage in (*COMPILED_STAGES, f"{_ALONE}{k}"):
+                if lost.stage in (*COMPILED_STAGES, f"{ALONE}{k}"):
                     self._convict(k, values, loss_failure(lost), report)
                 continue
             except TaskError:
@@ -259,7 +257,7 @@ class _Attempt:
     def _convict(self, k: int, values: Sequence[Value], failure: Failure, report: PoolReport) -> None:
         """A member that failed is done with: its other inputs would tell of the same failure."""
         self._convicted.add(k)
-        if failure.stage.startswith(_ALONE):
+        if failure.stage.startswith(ALONE):
             failure = replace(failure, stage="run")
         case = self._cases[k]
         report.suspects.append(Suspect(replace(case, values=tuple(values)), failure, case.values))
@@ -267,8 +265,8 @@ class _Attempt:
 
 def _blamed(lost: WorkerLost) -> int | None:
     """The member whose inputs were tried when a worker was lost, where that is known."""
-    number = lost.stage.removeprefix(_ALONE)
-    return int(number) if lost.stage.startswith(_ALONE) and number.isdigit() else None
+    number = lost.stage.removeprefix(ALONE)
+    return int(number) if lost.stage.startswith(ALONE) and number.isdigit() else None
 
 
 def member_inputs(case: Case, most: int) -> list[tuple[Value, ...]]:
