@@ -107,7 +107,7 @@ def examine(case: Case, store: str, recording: Recording) -> Examination:
         for name, source in at.seen.kernels.items()
         if name not in generated or not same_code(generated[name], source.code)
     )
-    return Examination(findings, graphs, tuple(generated), differing)
+    return Examination(findings, graphs, generated, differing)
 
 
 def _aoti_code(case: Case, store: str) -> str:

@@ -54,12 +54,11 @@ class Recording:
     """The calls of one run, in order.
 
     `shown` words the failure of that run, empty when there was none; `raised` is what a line of the wrapper
-    other than a call raised, with that line; `ended` tells whether the process lived to the end of it.
+    other than a call raised, with that line.
     """
 
     steps: tuple[Step, ...] = ()
     shown: str = ""
-    ended: bool = False
     raised: str = ""
 
     @property
@@ -93,7 +92,7 @@ def end_line(step: Step) -> str:
 def read_recording(lines: Iterable[str]) -> Recording:
     """Read a recording back, as far as it was written. A last line that is cut off is left out."""
     steps: dict[int, Step] = {}
-    shown, raised, ended = "", "", False
+    shown, raised = "", ""
     for line in lines:
         try:
             plain = json.loads(line)
@@ -104,7 +103,7 @@ def read_recording(lines: Iterable[str]) -> Recording:
             given = tuple(Argument(name, _read(before)) for name, before in args)
             steps[index] = Step(index, callee, number, kernel, given, turn=turn)
         elif "shown" in plain:
-            shown, ended = plain["shown"], True
+            shown = plain["shown"]
         elif "raised" in plain:
             raised = plain["raised"]
         else:
@@ -115,7 +114,7 @@ def read_recording(lines: Iterable[str]) -> Recording:
             steps[step.index] = replace(
                 step, args=args, results=results, finished=True, problem=plain["problem"]
             )
-    return Recording(tuple(steps.values()), shown, ended, raised)
+    return Recording(tuple(steps.values()), shown, raised)
 
 
 @dataclass(frozen=True)
@@ -144,15 +143,14 @@ class Examination:
     """Every call of a recorded run, judged alone on what it was given; and the graphs, run in eager.
 
     `graphs` says of each stage of the graph what it answers when it is interpreted in eager: empty means the
-    right answer. `differing` names kernels that AOTInductor generates otherwise than the run had them,
-    `aoti` all that it generates.
+    right answer. `aoti` is the code of each kernel that AOTInductor generates, `differing` names those that
+    the run had otherwise.
     """
 
     findings: tuple[Finding, ...] = ()
     graphs: tuple[tuple[str, str], ...] = ()
-    aoti: tuple[str, ...] = ()
+    aoti: Mapping[str, str] = field(default_factory=dict)
     differing: tuple[str, ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True)

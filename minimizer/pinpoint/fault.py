@@ -162,7 +162,7 @@ def from_death(recording: Recording, how: str, way: str = "die") -> Fault:
     return Fault("kernel", evidence, last.callee, way, calls_in(last.callee), last.index)
 
 
-def choose(failure: Failure, recording: Recording, seen: Examination, sources: Mapping[str, str]) -> Fault:
+def choose(failure: Failure, recording: Recording, seen: Examination) -> Fault:
     """The fault of a run that reported back, from the judgement on each of its calls and on its graphs."""
     kernels = tuple(dict.fromkeys(f.name for f in seen.findings if f.kernel))
     right = tuple(
@@ -172,7 +172,7 @@ def choose(failure: Failure, recording: Recording, seen: Examination, sources: M
         return _lost(seen, kernels, right)
     raised = next((f for f in seen.findings if f.verdict == "raised"), None)
     if raised is not None:
-        return _raised(raised, right, sources)
+        return _raised(raised, right, seen.aoti)
     if recording.raised:
         return _wrapper_raised(recording.raised, right)
     for name, said in seen.graphs:

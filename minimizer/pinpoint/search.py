@@ -98,7 +98,7 @@ def _at_run(witness: _Witness, failure: Failure, cause: str) -> Pinpointed:
         fault = from_death(recording, how, _way(how, access))
     elif fault is None:
         seen: Examination = witness.ask("examine", recording)
-        fault = choose(failure, recording, seen, witness.ask("aoti_code"))
+        fault = choose(failure, recording, seen)
         if fault.stage:
             fault = _with_operators(witness, fault)
     if fault.place == "C++ wrapper" and witness.case.settings.path != "aoti":

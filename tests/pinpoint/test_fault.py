@@ -17,7 +17,7 @@ from minimizer.oracle.verdict import Failure
 from minimizer.pinpoint.fault import before_any_kernel, choose, from_compiler, from_death
 
 WRONG = Failure("wrong_value", "run", "output 0 differs", flavour="values")
-SHOWN = Recording((), shown="output 0 differs", ended=True)
+SHOWN = Recording((), shown="output 0 differs")
 
 
 def kernel(step, name, verdict, **more):
@@ -29,8 +29,8 @@ def operator(step, name, verdict, **more):
 
 
 def fault(*findings, failure=WRONG, recording=SHOWN, graphs=(), differing=(), sources=None):
-    seen = Examination(tuple(findings), tuple(graphs), differing=tuple(differing))
-    return choose(failure, recording, seen, sources or {})
+    seen = Examination(tuple(findings), tuple(graphs), sources or {}, tuple(differing))
+    return choose(failure, recording, seen)
 
 
 def test_the_first_wrong_kernel_is_convicted_and_the_right_ones_acquitted():
@@ -69,13 +69,13 @@ def test_right_calls_and_a_wrong_program_leave_what_is_between():
 
 
 def test_what_only_the_package_shows_is_the_cpp_wrapper():
-    found = fault(kernel(1, "k0", "right"), recording=Recording((), ended=True))
+    found = fault(kernel(1, "k0", "right"), recording=Recording(()))
     assert found.place == "C++ wrapper"
     assert "the same kernels give the right answer" in found.evidence
 
 
 def test_other_code_for_the_package_leaves_it_open():
-    found = fault(kernel(1, "k0", "right"), recording=Recording((), ended=True), differing=("k0",))
+    found = fault(kernel(1, "k0", "right"), recording=Recording(()), differing=("k0",))
     assert found.place == "unknown"
 
 
@@ -99,7 +99,7 @@ def test_an_exception_names_the_line_of_the_assertion():
 
 def test_a_lost_check_is_no_kernels_fault():
     blind = kernel(1, "k0", "unjudged", reason="eager pad raises RuntimeError: too small")
-    found = fault(blind, failure=Failure("lost_error", "run"), recording=Recording(ended=True))
+    found = fault(blind, failure=Failure("lost_error", "run"), recording=Recording())
     assert found.place == "code generation"
     assert "k0 is generated without the check" in found.evidence
 
@@ -183,13 +183,12 @@ def test_a_recording_survives_a_line_that_is_cut_off():
     assert [s.finished for s in recording.steps] == [True, False]
     assert recording.steps[0].args == done.args
     assert recording.steps[0].results == done.results
-    assert not recording.ended
     assert recording.last is not None and recording.last.index == 2
 
 
 def test_sizes_that_were_fixed_while_code_was_generated():
     said = "assert_size_stride(arg0_1, (1, 9), (9, 1), 'input'): AssertionError: expected size 7==9"
-    found = fault(recording=Recording(raised=said, shown="differs", ended=True))
+    found = fault(recording=Recording(raised=said, shown="differs"))
     assert found.place == "code generation"
     assert "fixed at those of the example inputs" in found.evidence
 
@@ -197,11 +196,11 @@ def test_sizes_that_were_fixed_while_code_was_generated():
 def test_an_operator_that_breaks_its_promise():
     check = "assert_size_stride(buf1, (s77 // 2, 3), (3, 1), 'torch.ops.mine.half.default')"
     said = f"{check}: AssertionError: expected size 4==3"
-    found = fault(recording=Recording(raised=said, shown="differs", ended=True))
+    found = fault(recording=Recording(raised=said, shown="differs"))
     assert found.place == "custom op"
     assert "torch.ops.mine.half.default returns another shape" in found.evidence
 
 
 def test_anything_else_that_the_wrapper_raises_is_between_the_kernels():
-    found = fault(recording=Recording(raised="buf0.item(): RuntimeError: no", ended=True))
+    found = fault(recording=Recording(raised="buf0.item(): RuntimeError: no"))
     assert found.text.startswith("the fault is between the kernels: the wrapper raises")
