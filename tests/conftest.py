@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import PRELOAD
 from minimizer.sandbox import Sandbox
 
@@ -13,16 +14,16 @@ def repo() -> Path:
 
 
 @pytest.fixture(scope="session")
-def bench(repo) -> Path:
-    """A folder of further models beside the checkout; tests that want it are skipped without it."""
-    folder = repo.parent / "shared" / "bench"
-    if not folder.is_dir():
-        pytest.skip("no ../shared/bench beside the checkout")
-    return folder
-
-
-@pytest.fixture(scope="session")
 def sandbox():
     """Processes for all tests that need some; importing torch is paid for once."""
     with Sandbox(PRELOAD) as sandbox:
         yield sandbox
+
+
+@pytest.fixture(scope="module")
+def bench(sandbox, tmp_path_factory):
+    """Judges cases in those processes; no task may have ended in an error of our own."""
+    bench = CaseBench(sandbox, tmp_path_factory.mktemp("store"))
+    yield bench
+    bench.close()
+    assert bench.errors == []

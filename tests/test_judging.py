@@ -7,7 +7,6 @@ import torch
 
 from minimizer.build import Store
 from minimizer.case import Case, Literal, Settings, Value
-from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import TASKS
 from minimizer.program import Input, Node, Program, Ref, State, Sym, Symbol, TensorMeta, Torch
 from minimizer.reduce.finer import refined
@@ -16,14 +15,6 @@ from strategies.values import Fill
 VECTOR = TensorMeta("float32", ("n",), (1,))
 N = Symbol("n", 2, 200_000, 8)
 RELU_BUG = "cpp.inject_relu_bug_TESTING_ONLY"
-
-
-@pytest.fixture(scope="module")
-def bench(sandbox, tmp_path_factory):
-    bench = CaseBench(sandbox, tmp_path_factory.mktemp("store"))
-    yield bench
-    bench.close()
-    assert bench.errors == []
 
 
 def vector_case(*nodes, data=None, size=8, config=(), dtype="float32", output=None, hint=8):

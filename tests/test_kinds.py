@@ -11,7 +11,6 @@ import pytest
 
 from minimizer.case import Case, Settings, Value
 from minimizer.oracle import bench as judging
-from minimizer.oracle.bench import CaseBench
 from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
 from strategies.values import Fill
 
@@ -61,14 +60,6 @@ def hostile(tmp_path_factory):
     path = tmp_path_factory.mktemp("hostile") / "hostile.py"
     path.write_text(HOSTILE)
     return str(path)
-
-
-@pytest.fixture(scope="module")
-def bench(sandbox, tmp_path_factory):
-    bench = CaseBench(sandbox, tmp_path_factory.mktemp("store"))
-    yield bench
-    bench.close()
-    assert bench.errors == []
 
 
 def harmed(name, file):

@@ -1,4 +1,4 @@
-"""A script in a new interpreter, as a person would run it: nothing warm, nothing shared."""
+"""A script or a command in a process group of its own, as a person would run it: nothing warm or shared."""
 
 from __future__ import annotations
 
@@ -38,8 +38,19 @@ def run_interpreter(
     python: str = sys.executable,
 ) -> tuple[int | None, str]:
     """Run an interpreter with these arguments, as `run_python` does; `started` is told its process group."""
+    return run_command([*under, python, *arguments], folder, timeout, environment, started)
+
+
+def run_command(
+    command: Sequence[str],
+    folder: Path,
+    timeout: float,
+    environment: Mapping[str, str] | None = None,
+    started: Callable[[int], None] = lambda group: None,
+) -> tuple[int | None, str]:
+    """Run any command to its end, as `run_python` does. Raises OSError when it cannot be started."""
     process = subprocess.Popen(
-        [*under, python, *arguments],
+        list(command),
         cwd=folder,
         env=None if environment is None else dict(environment),
         stdin=subprocess.DEVNULL,

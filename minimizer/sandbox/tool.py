@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
+from pathlib import Path
+
+from minimizer.sandbox.interpreter import run_command
 
 LIMIT = 60.0
 """Seconds after which a tool counts as one that does not work."""
@@ -12,16 +14,7 @@ LIMIT = 60.0
 def run_tool(command: Sequence[str], *, timeout: float = LIMIT) -> tuple[int, str]:
     """Exit status and output of a command; 127 and the reason when it cannot be started or does not end."""
     try:
-        done = subprocess.run(
-            list(command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=timeout,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as problem:
+        status, output = run_command(command, Path.cwd(), timeout)
+    except OSError as problem:
         return 127, str(problem)
-    return done.returncode, done.stdout
+    return (127, f"{command[0]} did not end within {timeout:g} s") if status is None else (status, output)

@@ -9,7 +9,6 @@ from minimizer.build import Store
 from minimizer.case import Case, Settings, Stored, Value
 from minimizer.folder import RunFolder
 from minimizer.kernel_alone import hand_over_kernel
-from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.kernels import KernelSource
 from minimizer.oracle.recorded import KernelArgument, KernelCase
 from minimizer.pinpoint.fault import Fault
@@ -22,14 +21,6 @@ pytestmark = pytest.mark.compiles
 
 SQUARE = TensorMeta("float32", (8, 8), (8, 1))
 BUG = "cpp.inject_relu_bug_TESTING_ONLY"
-
-
-@pytest.fixture(scope="module")
-def bench(sandbox, tmp_path_factory):
-    bench = CaseBench(sandbox, tmp_path_factory.mktemp("store"))
-    yield bench
-    bench.close()
-    assert bench.errors == []
 
 
 def case_of(*nodes, config=(), inputs=("x",), output=None):
