@@ -1,39 +1,26 @@
-"""Arguments → a verb → an exit status; nothing else."""
+"""The console script: what must hold before anything else is even imported."""
 
 from __future__ import annotations
 
-import argparse
-import shlex
+import os
 import sys
 from collections.abc import Sequence
 
-from minimizer.console import Console, one_line, open_streams
-from minimizer.folder import FolderError
-from minimizer.options import INTERRUPTED, UNUSABLE, Unusable
-from minimizer.verbs.minimize import MINIMIZE
-from minimizer.verbs.table import VERBS, verbs_listed
-from minimizer.verbs.verb import Parser
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line of the main job; its help names the verbs."""
-    top = MINIMIZE.fill(Parser(prog="aoti-minimize", usage="aoti-minimize [VERB] TARGET [options]"))
-    top.epilog = f"{verbs_listed()}\n\n{top.epilog}"
-    return top
+from minimizer.console import open_streams
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command; the exit status."""
     try:
-        verb = VERBS.get(argv[0]) if argv else None
-        given = verb.parser().parse_args(argv[1:]) if verb else parser().parse_args(argv)
-        given.command = f"aoti-minimize {shlex.join(argv)}"
-        return (verb or MINIMIZE).act(given, Console(quiet=given.quiet))
-    except (Unusable, FolderError) as problem:
-        print(f"aoti-minimize: {one_line(str(problem))}", file=sys.stderr)
-        return UNUSABLE
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        os.getcwd()
+    except OSError as problem:
+        said = f"the current folder is gone ({problem.strerror}); change to one that exists"
+        print(f"aoti-minimize: {said}", file=sys.stderr)
+        return 2
+    # Libraries ask for the current folder while they are imported.
+    from minimizer.verbs.command import run
+
+    return run(argv)
 
 
 def entry() -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from minimizer.case import Case, case_from_json, case_to_json
+from minimizer.options import Unusable
 
 MARKER = ".aoti-minimize.json"
 LOCK = ".aoti-minimize.lock"
@@ -28,7 +29,6 @@ RESULTS = (
     "report.html",
     "passing_neighbour.py",
 )
-
 
 BESIDE = ("repro_inputs.pt", "repro_ops.py", "repro_files")
 """What may lie beside a repro."""
@@ -47,7 +47,7 @@ def copy_scripts(run: Path, into: Path) -> None:
             shutil.copy(source, into / name)
 
 
-class FolderError(Exception):
+class FolderError(Unusable):
     """The folder cannot be used; the message says what to do."""
 
 

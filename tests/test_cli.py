@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,46 @@ def test_a_fault_that_cannot_even_be_written_down(capsys, here, model, monkeypat
     monkeypatch.setattr(minimize.Run, "go", go)
     says = complaint(capsys, "model.py")
     assert "model-repro cannot be written any more: No space left on device" in says
+
+
+def test_a_current_folder_that_is_gone(tmp_path):
+    """The interpreter starts there, so it is told before anything is imported that asks for the folder."""
+    place = tmp_path / "gone"
+    place.mkdir()
+    code = (
+        "import os, sys; os.rmdir(os.getcwd()); from minimizer.cli import main; sys.exit(main(['model.py']))"
+    )
+    command = [sys.executable, "-c", code]
+    root = str(Path(__file__).parent.parent)
+    done = subprocess.run(
+        command,
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "aoti-minimize: the current folder is gone (No such file or directory); change to one that exists\n"
+    )
+
+
+def test_a_disk_that_is_full_before_the_run_begins(capsys, here, model, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "scratch")
+
+    monkeypatch.setattr(minimize, "Sandbox", full)
+    assert "No space left on device" in complaint(capsys, "model.py")
+
+
+def test_a_disk_that_is_full_when_the_run_folder_is_made(capsys, here, model, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(minimize.RunFolder, "write", full)
+    says = complaint(capsys, "model.py")
+    assert "model-repro cannot be written: No space left on device; choose another with --out" in says
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from minimizer import __version__, packaged
 from minimizer.console import Console
-from minimizer.folder import FolderError, RunFolder
+from minimizer.folder import RunFolder
 from minimizer.handing import keep_best
 from minimizer.handover.record import summary_text
 from minimizer.options import INTERRUPTED, Options, Unusable
@@ -197,7 +197,7 @@ def _act(given: argparse.Namespace, console: Console) -> int:
 
 
 def _guarded(run: Run) -> int:
-    """The run's status; an interruption keeps the best so far. Raises Unusable, FolderError."""
+    """The run's status; an interruption keeps the best so far. Raises Unusable."""
 
     def interrupt(number: int, frame: object) -> None:
         # `timeout` and service managers send SIGTERM twice; only a second Ctrl-C is meant as one.
@@ -211,7 +211,7 @@ def _guarded(run: Run) -> int:
         signal.signal(number, interrupt)
     try:
         return run.go()
-    except (Unusable, FolderError):
+    except Unusable:
         raise
     except Exception as problem:
         raise Unusable(_fault(problem, run.folder)) from problem
