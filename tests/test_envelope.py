@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch")
 from torch.utils import _pytree as pytree  # noqa: E402
 
 from minimizer.oracle.compare import compare_leaf  # noqa: E402
-from minimizer.oracle.envelope import Envelope, Free  # noqa: E402
+from minimizer.oracle.envelope import Envelope  # noqa: E402
+from minimizer.oracle.free import Free  # noqa: E402
 
 INF, NAN = float("inf"), float("nan")
 

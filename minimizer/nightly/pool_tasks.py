@@ -40,7 +40,7 @@ class _Pool:
         self.whole = Session(ProgramSubject(pool.program, store), {})
         self.compiled: Callable[..., Any] | None = None
         for k, member in enumerate(self.members):
-            member.session.adopt(self._call_of(k))
+            member.session.use(self._call_of(k))
 
     def _call_of(self, k: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
         member = self.members[k]

@@ -16,11 +16,11 @@ from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
 from torch._inductor.compiler_bisector import CompilerBisector
 from torch._inductor.decomposition import decompositions
-from torch.utils import _pytree as pytree
 
 from minimizer.build import Store, make_tensor
 from minimizer.case import Case
 from minimizer.oracle import tasks
+from minimizer.oracle.outcome import flat_outputs
 from minimizer.oracle.session import Session
 from minimizer.oracle.subjects import ProgramSubject
 from minimizer.oracle.verdict import Verdict
@@ -104,9 +104,6 @@ def _compiled(
 
     def call(flat: Sequence[Any]) -> Sequence[Any]:
         args, kwargs = subject.nest(flat)
-        leaves: Sequence[Any] = pytree.tree_leaves(
-            compiled(*args, **kwargs), is_leaf=lambda leaf: leaf is None
-        )
-        return leaves
+        return flat_outputs(compiled(*args, **kwargs))
 
     return call

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from minimizer.build import clone_exact
 from minimizer.oracle import stages
 from minimizer.oracle.aliasing import Shared
-from minimizer.oracle.compare import TOLERANCES
+from minimizer.oracle.compare import TOLERANCES, Mismatch
 from minimizer.oracle.freedoms import HUGE
 from minimizer.oracle.verdict import Failure, error_kind
 
@@ -41,6 +42,11 @@ def clone_inputs(flat: Sequence[Any]) -> list[Any]:
     ]
 
 
+def flat_outputs(out: Any) -> list[Any]:
+    """The leaves of what a call returned; None is one, or positions would shift."""
+    return pytree.tree_leaves(out, is_leaf=lambda leaf: leaf is None)
+
+
 def tensors_of(flat: Sequence[Any]) -> list[torch.Tensor]:
     """The tensors among flat values."""
     return [value for value in flat if isinstance(value, torch.Tensor)]
@@ -57,6 +63,20 @@ def runtime_failure(compiled: Outcome) -> Failure:
     if said and "API call failed" in failure.message:
         return replace(failure, message=said[1], detail=f"{compiled.printed[-5000:]}\n{failure.detail}")
     return failure
+
+
+def mismatch_failure(mismatch: Mismatch, outputs: int, turn: int) -> Failure:
+    """A disagreement on call `turn` as a failure; positions from `outputs` on are inputs after the call."""
+    k = mismatch.index
+    where = f"output {k}" if k < outputs else f"input {k - outputs}"
+    kind = "wrong_value" if mismatch.flavour == "values" else "wrong_metadata"
+    flavour = mismatch.flavour if mismatch.finite else f"{mismatch.flavour}: not finite"
+    if k >= outputs:
+        kind = "lost_mutation" if kind == "wrong_value" else kind
+        flavour = f"mutation of inputs: {flavour}"
+    at = f" on call {turn}" if turn > 1 else ""
+    message = f"{where}{at}: {mismatch.figures}"
+    return Failure(kind=kind, stage="run", message=message, figures=mismatch.figures, flavour=flavour)
 
 
 def has_special_values(flat: Sequence[Any]) -> bool:

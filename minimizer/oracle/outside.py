@@ -20,6 +20,7 @@ from minimizer.build import Store, restride
 from minimizer.case import Stored, Value, contiguous_stride
 from minimizer.oracle import stages, tasks
 from minimizer.oracle.compare import compare
+from minimizer.oracle.outcome import flat_outputs
 from minimizer.oracle.requests import OutsideAnswer
 from minimizer.oracle.session import PLAIN, RNG_SEED
 from minimizer.sandbox.worker import note, printed, printed_since
@@ -75,7 +76,7 @@ def _returned(call: Callable[[], list[Any]]) -> list[Any] | Exception:
 
 def _called(function: Callable[..., Any], arguments: tuple[tuple[Any, ...], dict[str, Any]]) -> list[Any]:
     args, kwargs = arguments
-    return pytree.tree_leaves(function(*args, **kwargs), is_leaf=lambda leaf: leaf is None)
+    return flat_outputs(function(*args, **kwargs))
 
 
 def _said(message: str, words: str) -> str:

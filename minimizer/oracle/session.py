@@ -20,11 +20,14 @@ from minimizer.case import MANNERS
 from minimizer.oracle import stages
 from minimizer.oracle.aliasing import Shared, sharing
 from minimizer.oracle.compare import Mismatch, compare
-from minimizer.oracle.envelope import Envelope, Free
+from minimizer.oracle.envelope import Envelope
+from minimizer.oracle.free import Free
 from minimizer.oracle.outcome import (
     Outcome,
     clone_inputs,
+    flat_outputs,
     has_special_values,
+    mismatch_failure,
     runtime_failure,
     same_bits,
     state_of,
@@ -117,7 +120,7 @@ class Session:
             self.load(package)
         return compiled
 
-    def use(self, call: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    def use(self, call: Call) -> None:
         """Judge another execution of the same program than `compile` gave: flat inputs to flat outputs."""
         self._call, self._load = call, None
 
@@ -134,19 +137,14 @@ class Session:
 
             def call(flat: Sequence[Any]) -> Sequence[Any]:
                 args, kwargs = self.subject.nest(flat)
-                return pytree.tree_leaves(loaded(*args, **kwargs), is_leaf=lambda leaf: leaf is None)
+                return flat_outputs(loaded(*args, **kwargs))
 
             return call
 
         self._load = fresh
         self._call = fresh()
 
-    def adopt(self, call: Call) -> None:
-        """Judge with a compiled call from elsewhere: this program as a part of a larger one."""
-        self._call = call
-        self._load = None
-
-    def answer_with(self, fresh: Callable[[], Callable[[Sequence[Any]], Sequence[Any]]]) -> None:
+    def answer_with(self, fresh: Callable[[], Call]) -> None:
         """Judge calls that somebody else compiles; `fresh` gives one with the module's initial state."""
         self._load = fresh
         self._call = fresh()
@@ -168,8 +166,7 @@ class Session:
                 out = model(*args, **kwargs)
         except Exception as problem:  # noqa: BLE001 (an eager error is an outcome)
             return Outcome([], problem=problem)
-        values = pytree.tree_leaves(out, is_leaf=lambda leaf: leaf is None)
-        return self._outcome(values, flat, before)
+        return self._outcome(flat_outputs(out), flat, before)
 
     @staticmethod
     def _outcome(values: list[Any], flat: Flat, before: Outcome | None) -> Outcome:
@@ -390,25 +387,12 @@ class Session:
                 left.append(judged)
         if not left:
             return None
-        failures = [self._failure(mismatch, eager.outputs, len(calls)) for mismatch in left]
+        failures = [mismatch_failure(mismatch, eager.outputs, len(calls)) for mismatch in left]
         failure = max(failures, key=lambda f: SEVERITY[f.kind])
         outputs = tuple(m.index for m in left if m.index < eager.outputs)
         ratio = max(m.ratio for m in left)
         special = any(map(has_special_values, calls))
         return Verdict("fail", replace(failure, outputs=outputs), error_ratio=ratio, special=special)
-
-    def _failure(self, mismatch: Mismatch, outputs: int, turn: int) -> Failure:
-        where = (
-            f"output {mismatch.index}" if mismatch.index < outputs else f"input {mismatch.index - outputs}"
-        )
-        kind = "wrong_value" if mismatch.flavour == "values" else "wrong_metadata"
-        flavour = mismatch.flavour if mismatch.finite else f"{mismatch.flavour}: not finite"
-        if mismatch.index >= outputs:
-            kind = "lost_mutation" if kind == "wrong_value" else kind
-            flavour = f"mutation of inputs: {flavour}"
-        at = f" on call {turn}" if turn > 1 else ""
-        message = f"{where}{at}: {mismatch.figures}"
-        return Failure(kind=kind, stage="run", message=message, figures=mismatch.figures, flavour=flavour)
 
     def _free(self, calls: Sequence[Flat], seed: int, noise: float, promote: bool) -> list[Any]:
         if self._graph is None:  # an execution keeps its state to itself, so all of them can share the graph

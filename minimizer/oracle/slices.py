@@ -17,7 +17,8 @@ from torch.utils import _pytree as pytree
 from minimizer.build import Store, clone_exact, make_tensor
 from minimizer.case import Value
 from minimizer.oracle.compare import Mismatch, compare_leaf
-from minimizer.oracle.envelope import Envelope, Free
+from minimizer.oracle.envelope import Envelope
+from minimizer.oracle.free import Free
 from minimizer.oracle.launches import Lowering
 from minimizer.oracle.recorded import Step
 

@@ -13,8 +13,8 @@ import torch
 import torch._dynamo
 from torch._inductor import compile_fx as compile_fx_module
 from torch._inductor import config as inductor_config
-from torch.utils import _pytree as pytree
 
+from minimizer.oracle.outcome import flat_outputs
 from minimizer.oracle.stages import StageError, compile_problem
 from minimizer.sandbox.worker import note
 
@@ -59,6 +59,6 @@ def compile_lazily(
                 cause = raised[0] if raised else problem
                 raise StageError(compile_problem(cause)) from problem
             raise
-        return pytree.tree_leaves(out, is_leaf=lambda leaf: leaf is None)
+        return flat_outputs(out)
 
     return call
