@@ -67,8 +67,13 @@ def padded(x):
     return out * 2
 
 
+def pooled(x):
+    return torch.nn.functional.max_pool2d(x, 2, return_indices=True)[1]
+
+
 CANCEL = torch.tensor([1e8, 1.0, -1e8]).repeat(20)
 TIES = torch.tensor([1.0, 2.0, 2.0, 0.0, 2.0])
+SEVERAL_NAN = torch.tensor([[[[1.0, NAN, 5.0, 2.0], [NAN, 3.0, 7.0, 0.0]]]])
 HALVES = torch.tensor([1.3, 2.7]).half()
 ON_THE_EDGE = torch.tensor([2.0 * torch.pi / 7, 1.0, 0.5])
 
@@ -104,6 +109,7 @@ FORGIVEN = {
         lambda e: torch.tensor([3, 0, 4, 1, 2]),
     ),
     "another of equal largest": (lambda x: x.topk(2, 0)[1], [TIES], lambda e: torch.tensor([4, 1])),
+    "another NaN of a window": (pooled, [SEVERAL_NAN], lambda e: torch.tensor([[[[5 - e[0, 0, 0, 0], 6]]]])),
     "memory that nobody wrote": (padded, [torch.ones(2)], at(3, 77.0)),
     "a cast out of range": (
         lambda x: x.to(torch.int32),
@@ -136,6 +142,8 @@ WRONG = {
         [TIES],
         lambda e: torch.tensor([3, 0, 4, 1, 2]),
     ),
+    "a number of a window with NaN": (pooled, [SEVERAL_NAN], at((0, 0, 0, 0), 0)),
+    "another number of a window": (pooled, [SEVERAL_NAN], at((0, 0, 0, 1), 2)),
     "memory that was written": (padded, [torch.ones(2)], at(0, 77.0)),
     "NaN for a number": (lambda x: x.relu() + 1, [gaussian(4)], at(1, NAN)),
     "a number for NaN": (lambda x: x + 1, [torch.tensor([NAN, 1.0])], at(0, 1.0)),

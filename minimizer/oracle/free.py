@@ -2,7 +2,8 @@
 
 A compiler may evaluate each inexact operation with another rounding, break ties in another order, and leave
 in undefined places what it finds there: all of it is done at random (Monte Carlo arithmetic: Parker, UCLA
-CSD-970002, 1997). Inputs are exact: operations that are exact on them, `floor_divide` or a cast, get no noise.
+CSD-970002, 1997). Inputs are exact: operations that are exact on them, such as `floor_divide` or a cast, get
+no noise.
 """
 
 from __future__ import annotations
@@ -153,6 +154,8 @@ class Free(torch.fx.Interpreter):
             out = self._shuffled(name, target, args, kwargs)
         else:
             out = super().call_function(target, args, kwargs)
+        if noisy and "max_pool" in name and isinstance(out, tuple):
+            out = self._any_nan(target, args, kwargs, out)
         if noisy and name in UNINITIALISED and isinstance(out, torch.Tensor):
             return self._garbage(out)
         if undefined is not None and isinstance(out, torch.Tensor):
@@ -262,6 +265,18 @@ class Free(torch.fx.Interpreter):
             bad = (count < 0) | (count >= torch.iinfo(value.dtype).bits)
             return bad if bool(bad.any()) else None
         return None
+
+    def _any_nan(self, target: Any, args: Any, kwargs: Any, out: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The result of pooling with indices: of several NaN in a window, any may be taken."""
+        values, indices = out
+        largest_is_nan = values.isnan()
+        if not bool(largest_is_nan.any()):
+            return out
+        source = args[0]
+        draw = torch.rand(source.shape, generator=self.random, dtype=torch.float64).to(source.dtype)
+        among = torch.where(source.isnan(), draw, -torch.inf)
+        _, drawn = super().call_function(target, (among, *args[1:]), kwargs)
+        return values, torch.where(largest_is_nan, drawn, indices)
 
     def _shuffled(self, name: str, target: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation that picks among equal elements on permuted input, and map its indices back."""
