@@ -9,14 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import ENVIRONMENT, TESTS, all_gone, runs
 
 from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import TargetRequest
 from minimizer.sandbox import Died, Sandbox, TimedOut
 
 TASKS = "sandbox_tasks:"
-PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-ENVIRONMENT = (("PYTHONPATH", os.pathsep.join(filter(None, PATHS))),)
 
 MODEL = """
 import torch
@@ -45,21 +44,6 @@ def resident():
 
 def files(folder):
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
-
-
-def runs(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def all_gone(pids):
-    for _ in range(500):
-        if not any(map(runs, pids)):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def family():
@@ -142,7 +126,7 @@ with Sandbox() as sandbox:
 
 def started(then="time.sleep(600)"):
     """A process with a sandbox in it: itself, its scratch folder, and what it started."""
-    text = PROGRAM.format(tests=PATHS[0], environment=ENVIRONMENT, then=then)
+    text = PROGRAM.format(tests=TESTS, environment=ENVIRONMENT, then=then)
     process = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
     scratch, *pids = process.stdout.readline().split()
     return process, Path(scratch), list(map(int, pids))

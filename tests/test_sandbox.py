@@ -7,12 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from processes import ENVIRONMENT, all_gone, runs
 
 from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut
 
 TASKS = "sandbox_tasks:"
-PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-ENVIRONMENT = (("PYTHONPATH", os.pathsep.join(filter(None, PATHS))),)
 SOON = 60.0
 """Seconds within which anything that answers at all has answered."""
 
@@ -26,23 +25,6 @@ def worker(sandbox):
 
 def call(worker, task, *args, timeout=SOON, **more):
     return worker.call(TASKS + task, *args, timeout=timeout, **more)
-
-
-def runs(pid):
-    """Whether a process is there and not just waiting to be buried."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def all_gone(pids):
-    """Whether all processes end; a kill needs a moment to arrive."""
-    for _ in range(500):
-        if not any(map(runs, pids)):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_a_task_is_answered(worker):
