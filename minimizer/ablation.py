@@ -2,8 +2,8 @@
 
 That is the *ablation* which maintainers ask for. A setting under which the failure vanishes points to the
 part that makes it: vector code, threads, fusion, a graph pass, a decomposition, buffer reuse, the C++
-compiler. Reduced programs compile in a second at the level where the failure shows, so a dozen rows cost
-less than two packages. Rows come in order of likelihood, since the time is bounded.
+compiler. A row is judged at the level where the failure shows, so none compiles a package that need not be.
+Rows come in order of likelihood, since the time is bounded.
 """
 
 from __future__ import annotations

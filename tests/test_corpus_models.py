@@ -9,20 +9,9 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
+from minimizer.oracle.verdict import SEVERITY
+
 MODELS = Path(__file__).resolve().parent.parent / "corpus" / "models"
-KINDS = {
-    "export_error",
-    "compile_error",
-    "cxx_error",
-    "load_error",
-    "runtime_error",
-    "crash",
-    "hang",
-    "wrong_value",
-    "wrong_metadata",
-    "lost_error",
-    "spurious_error",
-}
 
 
 def load(slug):
@@ -49,7 +38,7 @@ def test_expected_names_known_kinds_for_failures_only():
     for slug, entry in expected.items():
         assert set(entry) == {"expect", "kinds"}, slug
         assert entry["expect"] in {"failure", "none"}, slug
-        assert set(entry["kinds"]) <= KINDS, slug
+        assert set(entry["kinds"]) <= set(SEVERITY), slug
         assert bool(entry["kinds"]) == (entry["expect"] == "failure"), slug
 
 

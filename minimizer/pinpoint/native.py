@@ -22,7 +22,7 @@ COMMAND = (
     "--args",
 )
 """What runs a program and prints where it died; the program's own command follows. Symbols are read of what
-was generated and of the C library only: those of torch take a minute."""
+was generated and of the C library only: those of torch are large and slow to read."""
 
 
 def native_stack(output: str) -> str:
