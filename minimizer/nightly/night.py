@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -233,9 +234,24 @@ class Night:
                 self.ledger.write([*plain, *followed])
             else:
                 self.ledger.write([event])
+                if event["did"] == "replayed":
+                    self._note_outcome(event)
                 if event["did"] == "lost" and isinstance(unit, Programs):
                     self._again += halves(unit)
             self._say(event)
+
+    def _note_outcome(self, event: Event) -> None:
+        """Write into a recording how it fared, where that is news for this version of torch."""
+        version, outcome = event.get("torch", "unknown"), event["outcome"]
+        recording = next((r for r in self.recorded if r.name == event["name"]), None)
+        if recording is None or version == "unknown" or outcome == "unusable":
+            return
+        if recording.status.get("torch", {}).get(version, {}).get("outcome") == outcome:
+            return
+        try:
+            corpus.note_outcome(recording, event, date.today())
+        except OSError as problem:
+            self.console.say("corpus", f"{recording.folder} cannot be written: {problem.strerror}")
 
     def _searched(self, unit: Target, event: Event) -> list[Event]:
         """What a run of the pipeline says: a finding, or nothing that could be confirmed."""

@@ -1,12 +1,14 @@
 """A night with hands that only answer: what is asked for, in which order, and what is made of it."""
 
 import json
+from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from runs import relu_case, write_run
 
+from minimizer import corpus as corpus_of_failures
 from minimizer.buckets import bucket_of
 from minimizer.console import Console
 from minimizer.nightly import outputs
@@ -133,6 +135,30 @@ def test_a_night_cut_anywhere_goes_on_to_the_same_end(corpus, tmp_path):
         again.go()
         assert set(again.state.findings) == set(whole.state.findings)
         assert not again.state.pending
+
+
+@pytest.mark.parametrize(("version", "outcome"), [("2.13.0", "fixed"), ("2.14.0", "fails")])
+def test_how_a_recording_fares_is_written_down_where_it_is_news(corpus, tmp_path, version, outcome):
+    write_run(tmp_path / "run", relu_case())
+    recorded = corpus_of_failures.add(corpus, tmp_path / "run", today=date(2026, 12, 1))
+    one, _ = night(corpus, tmp_path / "n1", 60.0)
+    figures = {"torch": version, "outcome": outcome, "runs": 2, "failures": 2 * (outcome == "fails")}
+    event = {"did": "replayed", "name": recorded.name, "said": "", **figures}
+    one._learn(Replays((str(recorded.folder),)), [event])
+    fared = corpus_of_failures.named(corpus, recorded.name).status["torch"]
+    assert fared["2.13.0"]["outcome"] == ("fixed" if version == "2.13.0" else "fails")
+    assert fared[version]["outcome"] == outcome
+
+
+@pytest.mark.parametrize("outcome", ["fails", "unusable"])
+def test_what_is_no_news_is_not_written(corpus, tmp_path, outcome):
+    write_run(tmp_path / "run", relu_case())
+    recorded = corpus_of_failures.add(corpus, tmp_path / "run", today=date(2026, 12, 1))
+    one, _ = night(corpus, tmp_path / "n1", 60.0)
+    before = (recorded.folder / "status.json").read_text()
+    event = {"did": "replayed", "name": recorded.name, "torch": "2.13.0", "outcome": outcome, "said": ""}
+    one._learn(Replays((str(recorded.folder),)), [{**event, "runs": 2, "failures": 2}])
+    assert (recorded.folder / "status.json").read_text() == before
 
 
 def test_what_a_killed_unit_had_written_is_not_lost(corpus, tmp_path):
