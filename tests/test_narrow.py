@@ -1,104 +1,21 @@
-"""Which judge is taken, whose word counts, and what a failure itself points at."""
+"""Which judge is taken, whose word counts, and what the result keeps."""
 
 from dataclasses import replace
 from random import Random
 
 import pytest
+from judges import CASE, CRASH, WRONG, Bench, M, chain
 
-from minimizer.case import Case, Settings, Value
+from minimizer.case import Case, Value
 from minimizer.narrow import affordable, confirm, narrow
 from minimizer.oracle.bench import OutOfBudget
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Graph, Input, Node, Program, Ref, Symbol, TensorMeta
-from minimizer.prosecutor import Prosecutor, dynamic_flows_into
+from minimizer.prosecutor import dynamic_flows_into
 from minimizer.reduce.dims import Observed
 from minimizer.reduce.journal import MemoryJournal
 from minimizer.reduce.passes import PASSES, select
-from minimizer.suspects import hints, kernel_words, starting_point
 from strategies import Fill
-
-M = TensorMeta("float32", (4,), (1,))
-
-
-def chain(*targets):
-    nodes, last = [], "x"
-    for k, target in enumerate(targets):
-        nodes.append(Node(f"v{k}", target, (Ref(last),), meta=M))
-        last = f"v{k}"
-    program = Program((Input("x", M),), tuple(nodes), Ref(last))
-    return Case(program, (Value("float32", (4,), Fill("normal")),), Settings())
-
-
-CASE = chain("aten.relu.default", "aten.softmax.int", "aten.sum.dim_IntList", "aten.relu.default")
-WRONG = Failure("wrong_value", "run", flavour="values")
-NAN = Failure("wrong_value", "run", flavour="values: not finite")
-CRASH = Failure("crash", "run", exception="SIGSEGV")
-
-
-class Bench:
-    """Answers by level, one verdict after the other; the last one stays."""
-
-    def __init__(self, **answers):
-        self.asked = []
-        self._answers = {level: list(a) if isinstance(a, list) else [a] for level, a in answers.items()}
-
-    def judge(self, case, level="full", *, fresh=False):
-        self.asked.append((level, fresh))
-        answers = self._answers.get(level, [PASS])
-        failure = answers.pop(0) if len(answers) > 1 else answers[0]
-        return Verdict("fail", failure) if isinstance(failure, Failure) else failure
-
-
-def shown(bench, level, failure=WRONG, repeats=1):
-    """How the whole case shows the failure at a level; None when it does not."""
-    found = starting_point(Prosecutor(bench, level, failure.signature, repeats), CASE, failure, {})
-    assert found is None or found[0] == CASE
-    return found and found[1]
-
-
-def test_a_level_shows_the_failure_or_does_not():
-    assert shown(Bench(jit=WRONG), "jit") == WRONG.signature
-    assert shown(Bench(jit=PASS), "jit") is None
-    assert shown(Bench(jit=CRASH), "jit") is None
-    assert shown(Bench(jit=Verdict("invalid")), "jit") is None
-
-
-def test_a_proxy_judges_by_its_own_words():
-    ours = Failure("runtime_error", "run", "index out of bounds", "RuntimeError")
-    proxy = Failure("runtime_error", "run", "assert failed in kernel", "RuntimeError")
-    assert shown(Bench(jit=proxy), "jit", ours) == proxy.signature
-    assert shown(Bench(full=proxy), "full", ours) is None
-
-
-def test_a_compiler_s_words_are_the_same_at_every_level():
-    ours = Failure("compile_error", "lower", "no kernel", "E")
-    other = Failure("compile_error", "lower", "no layout", "E")
-    assert shown(Bench(lower=ours), "lower", ours) == ours.signature
-    assert shown(Bench(lower=other), "lower", ours) is None
-
-
-def test_wrong_values_may_turn_out_ordinary():
-    assert shown(Bench(full=WRONG), "full", NAN) == WRONG.signature
-    assert shown(Bench(full=NAN), "full", WRONG) is None
-
-
-def test_a_flaky_failure_is_asked_for_again():
-    assert shown(Bench(jit=[PASS, PASS, WRONG]), "jit", repeats=3) == WRONG.signature
-    assert shown(Bench(jit=[PASS, PASS, WRONG]), "jit", repeats=2) is None
-
-
-def test_an_invalid_candidate_is_not_asked_for_again():
-    bench = Bench(full=[Verdict("invalid"), WRONG])
-    judge = Prosecutor(bench, "full", WRONG.signature, repeats=5)
-    assert judge(CASE) is False
-    assert (judge.judged, bench.asked) == (1, [("full", False)])
-
-
-def test_another_failure_is_kept_aside():
-    judge = Prosecutor(Bench(full=[WRONG, CRASH, CRASH, PASS]), "full", WRONG.signature)
-    assert [judge(CASE) for _ in range(4)] == [True, False, False, False]
-    assert judge.also == {CRASH.signature: (CASE, CRASH)}
-    assert judge.judged == 4
 
 
 def test_confirmation_is_fresh_and_full():
@@ -106,38 +23,6 @@ def test_confirmation_is_fresh_and_full():
     assert confirm(bench, CASE, WRONG, 2) is None
     assert bench.asked == [("full", True)] * 2
     assert confirm(bench, CASE, WRONG, 1) == WRONG
-
-
-def test_the_operator_that_the_error_names_comes_first():
-    failure = Failure("compile_error", "lower", "KeyError", op="aten.relu.default")
-    assert list(hints(CASE, failure)) == [{"v0"}, {"v3"}]
-    assert list(hints(CASE, Failure("compile_error", "lower", "KeyError"))) == []
-    assert list(hints(CASE, Failure("compile_error", "lower", "KeyError", op="aten.mm.default"))) == []
-
-
-def test_the_calls_in_a_kernel_s_name_are_hints():
-    failure = Failure("cxx_error", "cxx", "in function 'cpp_fused_softmax_sum_3'")
-    assert list(hints(CASE, failure)) == [{"v1"}, {"v2"}, {"v1", "v2"}]
-
-
-def test_words_of_kernel_names():
-    failure = Failure(
-        "crash", "run", "triton_poi_fused_add_relu_0 and cpp_fused_mean_2", detail="cpp_fused_0"
-    )
-    assert {"add", "relu", "mean"} <= kernel_words(failure)
-    assert kernel_words(Failure("crash", "run", "no kernel")) == frozenset()
-
-
-@pytest.mark.parametrize(
-    ("kernel", "operator"),
-    [
-        ("cpp_fused__softmax_add_0", "_softmax"),
-        ("cpp_fused_add_native_layer_norm_1", "native_layer_norm"),
-        ("triton_per_fused_max_pool2d_with_indices_relu_2", "max_pool2d_with_indices"),
-    ],
-)
-def test_operators_of_several_words_are_found_in_kernel_names(kernel, operator):
-    assert operator in kernel_words(Failure("crash", "run", kernel))
 
 
 LONG = chain(*(f"aten.{name}.default" for name in ("relu", "sin", "cos", "exp", "neg", "tanh", "abs")))
