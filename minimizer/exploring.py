@@ -30,6 +30,13 @@ MOST = 100
 """Variants that are listed at most; nobody waits for more compiles."""
 
 
+LEAST_SEARCH = 5.0
+"""Seconds of searching that each variant gets beyond what its compilation took, however many wait."""
+
+LEAST_COMPILE = 30.0
+"""Seconds that a compilation may take although the variant's share is used up."""
+
+
 @dataclass(frozen=True)
 class Explored:
     """What became of one variant: in words, how it ended, and how many inputs were judged."""
@@ -62,8 +69,8 @@ def explore(run: Run, info: TargetInfo) -> Elsewhere | None:
                 break
             bar.at(k, words := variant.in_words([i.name for i in info.program.inputs]))
             started = run.clock.spent
-            share = left / min(len(waiting) - k, max(1.0, left / (cost + 5.0)))
-            tried = _Trial(run, info, variant, f"v{k}_", until=started + max(share, cost + 5.0))
+            share = left / min(len(waiting) - k, max(1.0, left / (cost + LEAST_SEARCH)))
+            tried = _Trial(run, info, variant, f"v{k}_", until=started + max(share, cost + LEAST_SEARCH))
             found = tried.go()
             cost = max(cost, tried.prepared - started)
             explored.append(Explored(words, tried.outcome, tried.inputs))
@@ -127,7 +134,7 @@ class _Trial:
 
     def _go(self) -> Elsewhere | None:
         info = self.bench.info or self.bench.open()
-        left = max(self.until - self.run.clock.spent, 30.0)
+        left = max(self.until - self.run.clock.spent, LEAST_COMPILE)
         failure = self.bench.compile(min(self.run.compile_limit, left))
         self.run.compiles += 1
         self.prepared = self.run.clock.spent

@@ -205,8 +205,8 @@ def search(
     seed: int,
     stateful: bool,
     most: int,
-    give_up: Callable[[], bool],
-    settle: Callable[[], bool],
+    give_up: Callable[[], bool] = lambda: False,
+    settle: Callable[[], bool] = lambda: False,
     progress: Callable[[int], None] = lambda tried: None,
 ) -> FuzzReport:
     """Judge inputs until one fails badly enough.

@@ -6,6 +6,7 @@ returned, or belongs to the caller, through whatever views.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from minimizer.program import (
@@ -46,9 +47,7 @@ def prune(program: Program) -> Program:
         if node.name in kept_names or (node.target == CHECK and sym_symbols(node.args) <= given)
     )
     passed = frozenset().union(*(sym_symbols((n.args, tuple(n.kwargs), n.meta)) for n in nodes), frozenset())
-    used_graphs = {
-        leaf.name for n in nodes for leaf in leaves((n.args, tuple(n.kwargs))) if isinstance(leaf, Graph)
-    }
+    used_graphs = graphs_used(nodes)
     inputs = tuple(i for i in program.inputs if i.name in alive)
     # A size that only a dead input carried still needs a carrier: keep the first input that has it.
     carried = frozenset().union(*(i.meta.symbols for i in inputs), frozenset())
@@ -70,6 +69,13 @@ def prune(program: Program) -> Program:
         args=None if flat else program.args,
         kwargs=() if flat else program.kwargs,
         graphs=tuple((name, body) for name, body in program.graphs if name in used_graphs),
+    )
+
+
+def graphs_used(nodes: Iterable[Node]) -> frozenset[str]:
+    """The names of the bodies that some calls are given."""
+    return frozenset(
+        leaf.name for n in nodes for leaf in leaves((n.args, tuple(n.kwargs))) if isinstance(leaf, Graph)
     )
 
 

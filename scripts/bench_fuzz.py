@@ -53,8 +53,6 @@ def main(given):
             seed=0,
             stateful=info.stateful,
             most=given.inputs,
-            give_up=lambda: False,
-            settle=lambda: False,
         )
         took = time.perf_counter() - started
         judged = [v for v, verdict in zip(seen, verdicts, strict=True) if verdict.status == "pass"]

@@ -83,7 +83,6 @@ def _search(bench, space, info, seed, seconds):
         stateful=info.stateful,
         most=10**9,
         give_up=lambda: time.monotonic() > until,
-        settle=lambda: False,
     )
     took = time.monotonic() - started
     if report.finding is None:

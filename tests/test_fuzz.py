@@ -28,12 +28,8 @@ SPACE = vector()
 EXAMPLES = (Value("float32", (8,), Fill("normal")),)
 
 
-def run(
-    judge, space=SPACE, *, seed=0, most=2000, give_up=lambda: False, settle=lambda: False, stateful=False
-):
-    return search(
-        space, judge, EXAMPLES, seed=seed, stateful=stateful, most=most, give_up=give_up, settle=settle
-    )
+def run(judge, space=SPACE, *, seed=0, most=2000, stateful=False, **ends):
+    return search(space, judge, EXAMPLES, seed=seed, stateful=stateful, most=most, **ends)
 
 
 def positive(values):
@@ -290,14 +286,5 @@ def test_what_the_program_was_given_before_is_kept_with_a_finding():
         judged.append(values)
         return WRONG if len(judged) == 9 else PASS
 
-    report = search(
-        SPACE,
-        lambda *calls: judge(calls[-1]),
-        EXAMPLES,
-        seed=0,
-        stateful=False,
-        most=50,
-        give_up=lambda: False,
-        settle=lambda: False,
-    )
+    report = run(lambda *calls: judge(calls[-1]), most=50)
     assert report.finding.before == (EXAMPLES, *judged[:8])

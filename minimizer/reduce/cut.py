@@ -13,11 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from minimizer.case import Case, Value, contiguous_stride, with_program
-from minimizer.liveness import prune
+from minimizer.liveness import graphs_used, prune
 from minimizer.program import (
     CHECK,
     Arg,
-    Graph,
     Input,
     Meta,
     Node,
@@ -100,7 +99,7 @@ def finish(case: Case, program: Program, observed: Observations) -> Case | None:
     """
     sizes = concrete_sizes(case, observed)
     read = _read(program)
-    used = _graphs_used(program.nodes)
+    used = graphs_used(program.nodes)
     program = replace(
         program,
         inputs=tuple(i for i in program.inputs if i.name in read),
@@ -286,9 +285,3 @@ def _observed_value(seen: Observed | None, meta: TensorMeta, sizes: Mapping[str,
 
 def _read(program: Program) -> set[str]:
     return set(references(program.output)).union(*(n.inputs for n in program.nodes))
-
-
-def _graphs_used(nodes: Iterable[Node]) -> frozenset[str]:
-    return frozenset(
-        leaf.name for n in nodes for leaf in leaves((n.args, tuple(n.kwargs))) if isinstance(leaf, Graph)
-    )
