@@ -74,7 +74,7 @@ class Bench:
 
 
 @pytest.fixture
-def made(monkeypatch):
+def made():
     return []
 
 

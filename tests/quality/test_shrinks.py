@@ -69,6 +69,11 @@ def feeds(case: Case, source: str, reader: str) -> bool:
     return False
 
 
+def dynamic(name: str) -> Bug:
+    """A bug of one operator in programs that have a dynamic dim."""
+    return lambda case: bool(calls(case, name)) and case.program.dynamic_dims > 0
+
+
 def size_of(case: Case, symbol: str) -> int:
     return case.sizes.get(symbol, 0)
 
@@ -80,7 +85,7 @@ x: float32[s0=2, 1] zeros
 """)
 def relu_is_wrong() -> Row:
     b, x = network("relu")
-    return b, b.case(x), lambda c: bool(calls(c, "relu")) and c.program.dynamic_dims > 0
+    return b, b.case(x), dynamic("relu")
 
 
 @row("""
@@ -166,7 +171,7 @@ def a_product_is_wrong_whatever_the_weight() -> Row:
     b = Builder(sizes={"s0": 17}, symbols=(BATCH,))
     x, y = b.input("x", ("s0", 16)), b.parameter("y", (16, 16))
     out = b.call("mm", b.call("relu", x), y, shape=("s0", 16))
-    return b, b.case(out), lambda c: bool(calls(c, "mm")) and c.program.dynamic_dims > 0
+    return b, b.case(out), dynamic("mm")
 
 
 @row("""
@@ -178,7 +183,7 @@ def an_addition_is_wrong_whatever_is_added() -> Row:
     b = Builder(sizes={"s0": 17}, symbols=(BATCH,))
     x, y = b.input("x", ("s0", 16)), b.input("y", (16,))
     out = b.call("aten.add.Tensor", b.call("sin", x), b.call("cos", y), shape=("s0", 16))
-    return b, b.case(out), lambda c: bool(calls(c, "add")) and c.program.dynamic_dims > 0
+    return b, b.case(out), dynamic("add")
 
 
 @row("""
@@ -232,17 +237,19 @@ def forward(self, x):
 x: int64[s0=2] [-1, 0]
 """)
 def negative_odd_numbers_round_the_wrong_way() -> Row:
-    b = Builder(sizes={"s0": 4}, symbols=(replace(BATCH, high=None),))
+    class Listed(Builder):
+        def value(self, m: TensorMeta) -> Value:
+            return Value(m.dtype, (4,), Literal((-1, 5, 77, -8)))
+
+    b = Listed(sizes={"s0": 4}, symbols=(replace(BATCH, high=None),))
     x = b.input("x", ("s0",), "int64")
     halved = b.call("floor_divide", b.call("neg", x), 14)
     case = b.case(b.call("abs", halved))
-    seen = Value("int64", (4,), Literal((-1, 5, 77, -8)))
-    b.value = lambda m: replace(seen, dtype=m.dtype)  # type: ignore[method-assign]
-    case = replace(case, values=(seen,))
 
     def bug(c: Case) -> bool:
         data = c.values[0].data
-        there = isinstance(data, Literal) and any(e % 2 and e < 0 for e in map(int, data.elements))  # type: ignore[arg-type]
+        listed = data.elements if isinstance(data, Literal) else ()
+        there = any(isinstance(e, int) and e % 2 and e < 0 for e in listed)
         return there and any(n.args[1] not in (0, 1) for n in calls(c, "floor_divide"))
 
     return b, case, bug
@@ -307,7 +314,14 @@ def a_branch_has_the_bug() -> Row:
         name="branched",
     )
     out = b.call("operator.getitem", branched, 0, shape=("s0", 16))
-    return b, b.case(b.call("exp", out)), lambda c: bool(calls(c, "erf")) and c.program.dynamic_dims > 0
+    return b, b.case(b.call("exp", out)), dynamic("erf")
+
+
+def step(inputs: tuple[str, ...], *nodes: tuple[str, ...]) -> Program:
+    """A body over rows: calls given as name, operator and operands, of which the last is returned."""
+    m = meta((16,))
+    made = tuple(Node(name, f"aten.{op}", tuple(map(Ref, read)), meta=m) for name, op, *read in nodes)
+    return Program(tuple(Input(name, m) for name in inputs), made, (Ref(made[-1].name),))
 
 
 def stepped(target: str, operands: tuple[object, ...], body: Program, k: int) -> tuple[Builder, Case]:
@@ -328,13 +342,10 @@ def forward(self, x):
 x: float32[s0=2, 1] zeros
 """)
 def a_mapped_function_has_the_bug() -> Row:
-    m = meta((16,))
-    erf = Node("e", "aten.erf.default", (Ref("p"),), meta=m)
-    add = Node("a", "aten.add.Tensor", (Ref("e"), Ref("q")), meta=m)
-    body = Program((Input("p", m), Input("q", m)), (erf, add), (Ref("a"),))
+    body = step(("p", "q"), ("e", "erf.default", "p"), ("a", "add.Tensor", "e", "q"))
     operands = ([Ref("rows")], [Ref("y")])
     b, case = stepped("higher_order.map_impl", operands, body, 0)
-    return b, case, lambda c: bool(calls(c, "erf")) and c.program.dynamic_dims > 0
+    return b, case, dynamic("erf")
 
 
 @row("""
@@ -344,13 +355,11 @@ def forward(self, x):
 x: float32[s0=2, 1] zeros
 """)
 def a_scanned_function_has_the_bug() -> Row:
-    m = meta((16,))
-    erf = Node("e", "aten.erf.default", (Ref("p"),), meta=m)
-    add = Node("a", "aten.add.Tensor", (Ref("e"), Ref("c")), meta=m)
-    body = Program((Input("c", m), Input("p", m)), (erf, add), [Ref("a"), Ref("e")])
+    body = step(("c", "p"), ("e", "erf.default", "p"), ("a", "add.Tensor", "e", "c"))
+    body = replace(body, output=[Ref("a"), Ref("e")])
     operands = ([Ref("y")], [Ref("rows")], ())
     b, case = stepped("higher_order.scan", operands, body, 1)
-    return b, case, lambda c: bool(calls(c, "erf")) and c.program.dynamic_dims > 0
+    return b, case, dynamic("erf")
 
 
 @row("""
@@ -359,10 +368,7 @@ def forward(self, x):
 x: float32[1] zeros
 """)
 def a_function_mapped_over_two_values_is_given_rows() -> Row:
-    m = meta((16,))
-    add = Node("a", "aten.add.Tensor", (Ref("p"), Ref("q")), meta=m)
-    erf = Node("e", "aten.erf.default", (Ref("a"),), meta=m)
-    body = Program((Input("p", m), Input("q", m)), (add, erf), (Ref("e"),))
+    body = step(("p", "q"), ("a", "add.Tensor", "p", "q"), ("e", "erf.default", "a"))
     operands = ([Ref("rows"), Ref("x")], [])
     b, case = stepped("higher_order.map_impl", operands, body, 0)
     return b, case, lambda c: bool(calls(c, "erf"))
@@ -393,7 +399,7 @@ def nested_containers_have_nothing_to_do_with_it() -> Row:
     flat = b.call("aten.view.default", x, [-1], shape=("16*s0",))
     case = b.case(Tree("dict", ("flat", "both"), (flat, [b.call("aten.add.Tensor", x, y), None])))
     case = replace(case, program=replace(case.program, args=((x, [y]),)))
-    return b, case, lambda c: bool(calls(c, "view")) and c.program.dynamic_dims > 0
+    return b, case, dynamic("view")
 
 
 @row("""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from minimizer.case import Case
 from minimizer.program import Ref, Sym, Symbol
-from minimizer.reduce.journal import FileJournal, MemoryJournal
+from minimizer.reduce.journal import FileJournal, Journal, MemoryJournal
 from minimizer.reduce.minimality import certificate
-from minimizer.reduce.search import Reduction, reduce
+from minimizer.reduce.search import Hint, Reduction, reduce
 
 BATCH = Symbol("s0", 2, 64, 4)
 
@@ -29,13 +29,19 @@ def chain(length: int, special: dict[int, str]) -> tuple[Builder, Case]:
     return b, b.case(x)
 
 
-def run(b: Builder, case: Case, judge: Callable[[Case], bool], **more: object) -> Reduction:
+def run(
+    b: Builder,
+    case: Case,
+    judge: Callable[[Case], bool],
+    journal: Journal | None = None,
+    hints: Iterable[Hint] = (),
+) -> Reduction:
     def checked(candidate: Case) -> bool:
         check(candidate)
         return judge(candidate)
 
     assert judge(case)
-    result = reduce(case, b.observed(), checked, **more)  # type: ignore[arg-type]
+    result = reduce(case, b.observed(), checked, journal=journal, hints=hints)
     assert judge(result.case)
     return result
 
