@@ -12,12 +12,13 @@ one while there is time.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import hypothesis
 from hypothesis import HealthCheck, Phase
@@ -249,24 +250,13 @@ def search(
             if over() or decisive(try_calls(*_calls(last, given) if stateful else (given,))) is not None:
                 break
         else:
-            _rounds(space, try_calls, report, seed, stateful, over)
+            _Rounds(space, try_calls, report, seed, stateful, over).run()
     report.passed = tuple(recent)
     ranked = sorted(report.also.values(), key=lambda f: (f.mild, -f.failure.severity, f.tried))
     report.finding = ranked[0] if ranked else None
     if report.finding is not None:
         report.also.pop(report.finding.failure.signature)
     return report
-
-
-def _fails(trial: Callable[[tuple[Draw, ...]], None], drawn: Sequence[Draw | None]) -> bool:
-    """Whether a trial that raises for what fails raises."""
-    try:
-        found = tuple(draw for draw in drawn if draw is not None)
-        if len(found) == len(drawn):
-            trial(found)
-    except _Found:
-        return True
-    return False
 
 
 def _calls(first: Values, second: Values) -> tuple[Values, ...]:
@@ -292,106 +282,131 @@ def decisive(verdict: Verdict) -> Failure | None:
     return None if mild(verdict) else verdict.failure
 
 
-def _rounds(
-    space: InputSpace,
-    try_calls: Callable[..., Verdict],
-    report: FuzzReport,
-    seed: int,
-    stateful: bool,
-    over: Callable[[], bool],
-) -> None:
+class _Rounds:
     """Rounds, each with its own seed, until one finds something or the search is over.
 
     Plain random draws first; where they show an error to climb, Hypothesis goes on from there.
     """
-    judged: dict[tuple[Draw, ...], Verdict] = {}
-    caught: list[Signature] = []
-    shrinks, climbs = 0, False
 
-    def trial(drawn: tuple[Draw, ...]) -> None:
-        nonlocal shrinks
-        values = tuple(map(space.values, drawn))
-        calls = _calls(*values) if stateful else values
-        if drawn not in judged:
-            if over() and not caught:
+    def __init__(
+        self,
+        space: InputSpace,
+        try_calls: Callable[..., Verdict],
+        report: FuzzReport,
+        seed: int,
+        stateful: bool,
+        over: Callable[[], bool],
+    ) -> None:
+        self._space = space
+        self._try_calls = try_calls
+        self._report = report
+        self._seed = seed
+        self._stateful = stateful
+        self._over = over
+        self._judged: dict[tuple[Draw, ...], Verdict] = {}
+        self._caught: Signature | None = None
+        self._shrinks = 0
+        self._climbs = False
+
+    def run(self) -> None:
+        """Go on until something is caught, time is up, or there is next to nothing new to draw."""
+        dry = 0
+        for turn in itertools.count():
+            if self._over():
                 return
-            if caught:
-                shrinks += 1
-                if shrinks > SHRINK_JUDGEMENTS or over():
-                    return
-            judged[drawn] = try_calls(*calls)
-        verdict = judged[drawn]
-        if math.isfinite(verdict.error_ratio) and hypothesis.currently_in_test_context():
-            hypothesis.target(min(verdict.error_ratio, 1e6), label="error over tolerance")
-        failure = decisive(verdict)
-        if failure is None or (caught and failure.signature != caught[0]):
-            return
-        if not caught:
-            caught.append(failure.signature)
-        best = report.also[caught[0]]
-        *earlier, last = calls[: verdict.turn or None]
-        simpler = replace(best, values=last, earlier=tuple(earlier), failure=failure, mild=False)
-        if simpler.numel <= best.numel:
-            report.also[caught[0]] = simpler
-        raise _Found
+            before = self._report.tried
+            if self._random_round(turn):
+                return
+            if not self._climbs and self._report.tried > before + NOVELTY * ROUND:
+                continue
+            if self._climb(turn) or self._caught is not None:
+                return
+            dry = dry + 1 if self._report.tried - before < NOVELTY * ROUND else 0
+            if dry == 2:
+                return
 
-    def shrink(choices: list[int], first: tuple[Draw, ...]) -> None:
-        lowered(choices, lambda lower: _fails(trial, (*first, space.pick(replayed(lower)))))
-
-    def random_round(turn: int) -> bool:
+    def _random_round(self, turn: int) -> bool:
         """Judge plain random draws; whether that ends the search, with or without a finding."""
-        nonlocal climbs
         previous: Draw | None = None
         for k in range(ROUND):
-            choices, draw = space.at_random(f"{seed} {turn} {k}")
+            choices, draw = self._space.at_random(f"{self._seed} {turn} {k}")
             if draw is None:
                 continue
             # Two in a row for a program with state: the one that was drawn before this one comes first.
-            drawn = (previous, draw) if stateful and previous is not None else (draw, draw)[: 1 + stateful]
+            first = (previous or draw,) if self._stateful else ()
             previous = draw
-            if drawn in judged:
+            if (*first, draw) in self._judged:
                 continue
-            if over():
+            if self._over():
                 return True
-            values = tuple(map(space.values, drawn))
-            judged[drawn] = try_calls(*(_calls(*values) if stateful else values))
-            climbs |= CLIMBABLE <= judged[drawn].error_ratio < math.inf
-            failure = decisive(judged[drawn])
+            verdict = self._try((*first, draw))
+            self._climbs |= CLIMBABLE <= verdict.error_ratio < math.inf
+            failure = decisive(verdict)
             if failure is not None:
-                caught.append(failure.signature)
-                shrink(choices, drawn[:-1])
+                self._caught = failure.signature
+                lowered(choices, partial(self._fails_lowered, first))
                 return True
         return False
 
-    dry = 0
-    for turn in range(1_000_000):
-        if over() or caught:
-            return
-        before = report.tried
-        if random_round(turn):
-            return
-        if not climbs and report.tried > before + NOVELTY * ROUND:
-            continue
-        round_ = hypothesis.given(st.tuples(*[space.draws()] * (2 if stateful else 1)))(trial)
-        checked = hypothesis.seed(seed + turn)(
-            hypothesis.settings(
-                max_examples=ROUND,
-                database=None,
-                deadline=None,
-                derandomize=False,
-                phases=(Phase.generate, Phase.target, Phase.shrink),
-                suppress_health_check=list(HealthCheck),
-                print_blob=False,
-                report_multiple_bugs=False,
-            )(round_)
+    def _climb(self, turn: int) -> bool:
+        """Let Hypothesis climb the error ratio, and shrink what it finds; whether it found something."""
+
+        def trial(drawn: tuple[Draw, ...]) -> None:
+            fails = self._fails(drawn)
+            verdict = self._judged.get(drawn)
+            if verdict is not None and math.isfinite(verdict.error_ratio):
+                hypothesis.target(min(verdict.error_ratio, 1e6), label="error over tolerance")
+            if fails:
+                raise _Found
+
+        given = hypothesis.given(st.tuples(*[self._space.draws()] * (2 if self._stateful else 1)))
+        settings = hypothesis.settings(
+            max_examples=ROUND,
+            database=None,
+            deadline=None,
+            derandomize=False,
+            phases=(Phase.generate, Phase.target, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+            print_blob=False,
+            report_multiple_bugs=False,
         )
         try:
             with pinned():
-                checked()
-        except _Found:
-            return
-        except hypothesis.errors.Flaky:
-            return
-        dry = dry + 1 if report.tried - before < NOVELTY * ROUND else 0
-        if dry == 2:
-            return  # next to nothing new to draw: the space is exhausted
+                hypothesis.seed(self._seed + turn)(settings(given(trial)))()
+        except (_Found, hypothesis.errors.Flaky):
+            return True
+        return False
+
+    def _fails_lowered(self, first: tuple[Draw, ...], choices: Sequence[int]) -> bool:
+        draw = self._space.pick(replayed(choices))
+        return draw is not None and self._fails((*first, draw))
+
+    def _fails(self, drawn: tuple[Draw, ...]) -> bool:
+        """Whether these fail like what was caught first; of what does, the smallest inputs are kept.
+
+        What was never judged does not when the search is over or has shrunk for long enough.
+        """
+        if drawn not in self._judged:
+            self._shrinks += self._caught is not None
+            if self._over() or self._shrinks > SHRINK_JUDGEMENTS:
+                return False
+            self._try(drawn)
+        verdict = self._judged[drawn]
+        failure = decisive(verdict)
+        if failure is None or self._caught not in (None, failure.signature):
+            return False
+        self._caught = failure.signature
+        *earlier, last = self._calls(drawn)[: verdict.turn or None]
+        best = self._report.also[self._caught]
+        simpler = replace(best, values=last, earlier=tuple(earlier), failure=failure, mild=False)
+        if simpler.numel <= best.numel:
+            self._report.also[self._caught] = simpler
+        return True
+
+    def _try(self, drawn: tuple[Draw, ...]) -> Verdict:
+        self._judged[drawn] = self._try_calls(*self._calls(drawn))
+        return self._judged[drawn]
+
+    def _calls(self, drawn: tuple[Draw, ...]) -> tuple[Values, ...]:
+        values = tuple(map(self._space.values, drawn))
+        return _calls(*values) if self._stateful else values
