@@ -16,7 +16,7 @@ from typing import Any
 from minimizer.capture import alike
 from minimizer.case import Case
 from minimizer.oracle.bench import CaseBench, loss_verdict
-from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.oracle.verdict import RAISED, Failure, Verdict
 from minimizer.sandbox import Sandbox, TaskError, WorkerLost
 
 FAILS, VANISHES, NOT_APPLICABLE = "fails", "vanishes", "not applicable"
@@ -196,13 +196,12 @@ class Ablation:
         failure = verdict.failure
         if failure is not None and failure.exception in _REFUSALS:
             return NOT_APPLICABLE
-        if failure is not None and failure.kind in _ERRORS and self.failure.kind in _ERRORS:
+        if failure is not None and failure.kind in RAISED and self.failure.kind in RAISED:
             return FAILS
         return self._word(verdict, self.failure)
 
 
 _BACKEND = "torch.compile("
-_ERRORS = ("compile_error", "cxx_error", "runtime_error", "load_error", "spurious_error")
 _REFUSALS = ("Unsupported", "UserError", "InternalTorchDynamoError")
 
 

@@ -275,13 +275,10 @@ def _codes(run: Run, values: Sequence[Value]) -> list[str | None]:
 
 
 def _call(run: Run, task: str, *args: object) -> Any:
-    worker = run.sandbox.worker()
     try:
-        return worker.call(TASKS + task, *args, timeout=120.0)
+        return run.ask(TASKS + task, *args)
     except (TaskError, WorkerLost) as problem:
         raise RuntimeError(f"{task}: {problem}") from problem
-    finally:
-        worker.close()
 
 
 def _bring_operators(run: Run, case: Case) -> list[str]:

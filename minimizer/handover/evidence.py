@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from minimizer.case import Case, case_from_json, contiguous_stride
+from minimizer.case import Case, case_from_json
 from minimizer.handover.record import RunRecord
 from minimizer.handover.record_file import RECORD, record_from_text
 from minimizer.options import Unusable
 from minimizer.program import Program
 from minimizer.stored import read_case
+from minimizer.wording import described
 
 
 @dataclass(frozen=True)
@@ -84,28 +85,17 @@ def _steps(path: Path) -> Iterator[Step]:
 
 def _record_of(case: Case, path: Path) -> RunRecord:
     """What a case alone tells: its program and inputs, and what was noted with it."""
-    about: dict[str, object] = {}
-    try:
-        noted = json.loads(path.read_text(encoding="utf-8")).get("about", {})
-        about = noted.get("failure", noted)
-    except (ValueError, AttributeError):
-        about = {}
-    known = {name: str(about[name]) for name in ("kind", "stage", "message", "detail") if about.get(name)}
-    inputs = tuple(
-        {
-            "shape": list(value.shape),
-            "stride": list(value.stride or contiguous_stride(value.shape)),
-            "dtype": value.dtype,
-            "device": value.device,
-        }
-        for value in case.values
-    )
+    noted = json.loads(path.read_text(encoding="utf-8")).get("about")
+    about = noted if isinstance(noted, dict) else {}
+    failure = about.get("failure", about)
+    told = failure if isinstance(failure, dict) else {}
+    known = {name: str(told[name]) for name in ("kind", "stage", "message", "detail") if told.get(name)}
     return RunRecord(
         status="failure",
         **known,  # type: ignore[arg-type]
         nodes_after=case.program.operator_count,
         dynamic_dims_after=case.program.dynamic_dims,
-        failing_input=inputs,
+        failing_input=tuple(map(described, case.values)),
         program=case.program,
         settings=dict(case.settings.config),
     )

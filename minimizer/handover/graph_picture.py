@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import networkx as nx
 from markupsafe import Markup, escape
 
 from minimizer.program import Program, TensorMeta
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MOST = 120
 """Boxes in one drawing; of larger graphs only the surroundings of what is marked are drawn."""
@@ -59,6 +62,8 @@ def graph_svg(program: Program, marked: frozenset[str] = frozenset()) -> Markup:
 
 
 def _graph(program: Program, marked: frozenset[str]) -> tuple[nx.DiGraph, dict[str, Box]]:
+    import networkx as nx  # late: it takes longer to import than most commands take
+
     graph = nx.DiGraph()
     boxes: dict[str, Box] = {}
     for i in program.inputs:
@@ -82,6 +87,8 @@ def _surroundings(graph: nx.DiGraph, boxes: Mapping[str, Box], marked: frozenset
     """All boxes, or those nearest to the marked ones (to the output when none is marked)."""
     if len(boxes) <= MOST:
         return list(boxes)
+    import networkx as nx
+
     start = [name for name in boxes if name in marked] or ["output "]
     distance = nx.multi_source_dijkstra_path_length(graph.to_undirected(as_view=True), start)
     near = sorted((name for name in boxes if name in distance), key=lambda name: distance[name])
@@ -90,6 +97,8 @@ def _surroundings(graph: nx.DiGraph, boxes: Mapping[str, Box], marked: frozenset
 
 def _places(graph: nx.DiGraph) -> dict[str, tuple[float, float]]:
     """The upper left corner of each box."""
+    import networkx as nx
+
     if not nx.is_directed_acyclic_graph(graph):  # only a damaged case has such a program
         graph.remove_edges_from(list(graph.edges))
     layers = [list(layer) for layer in nx.topological_generations(graph)]

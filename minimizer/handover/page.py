@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import jinja2
+from typing import TYPE_CHECKING, Any
 
 from minimizer.handover.charts import Tried, reduction_svg, region_svg
 from minimizer.handover.evidence import Evidence
@@ -21,12 +19,9 @@ from minimizer.handover.report import KINDS, described_input, gist, title_line, 
 from minimizer.handover.scrub import scrub
 from minimizer.program import Program
 
-_ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.PackageLoader("minimizer.handover", "."),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+if TYPE_CHECKING:
+    import jinja2
+
 _LONGEST = 20_000
 """Characters of a log or a traceback that are shown."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\binf\b|\bnan\b|\bTrue\b|\bFalse\b)|dtype=[\w.]+")
@@ -67,8 +62,7 @@ def report_html(evidence: Evidence) -> str:
     program = record.program
     marked = fault_in(evidence.before, program)
     values = sides(without_warnings(record.output))
-    page = _ENVIRONMENT.get_template("page.html.jinja")
-    return page.render(
+    return _template().render(
         record=record,
         gist=gist(record),
         title=scrub(title_line(record)),
@@ -89,6 +83,18 @@ def report_html(evidence: Evidence) -> str:
         tables=list(_tables(record)),
         scrub=scrub,
     )
+
+
+def _template() -> jinja2.Template:
+    import jinja2  # late: most commands draw no page
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("minimizer.handover", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.jinja")
 
 
 def fault_in(before: Program | None, after: Program | None) -> frozenset[str]:

@@ -23,11 +23,8 @@ from minimizer.oracle import tasks
 from minimizer.oracle.outcome import flat_outputs
 from minimizer.oracle.session import Session
 from minimizer.oracle.subjects import ProgramSubject
-from minimizer.oracle.verdict import Verdict
+from minimizer.oracle.verdict import RAISED, Verdict
 from minimizer.sandbox.worker import note
-
-ERRORS = ("compile_error", "cxx_error", "runtime_error", "load_error", "spurious_error")
-"""Kinds that are exceptions: what raises while compiling ahead of time raises at the first call elsewhere."""
 
 
 def judge_backend(case: Case, store: str, backend: str) -> Verdict:
@@ -40,7 +37,7 @@ def judge_backend(case: Case, store: str, backend: str) -> Verdict:
 def judge_without_decompositions(case: Case, store: str, package: str, level: str) -> Verdict:
     """Judge a case while Inductor's decompositions of the program's own operators are taken away."""
     targets = {node.target for node in case.program.operators}
-    left = {op: how for op, how in decompositions.items() if _spelled(op) not in targets}
+    left = {op: how for op, how in decompositions.items() if str(op) not in targets}
     if len(left) == len(decompositions):
         return Verdict("invalid", reason="no operator of the program is decomposed")
     with mock.patch.dict(decompositions, left, clear=True):
@@ -58,7 +55,7 @@ def bisect(case: Case, store: str, kind: str) -> tuple[str, str, int, str] | Non
         torch._dynamo.reset()
         session, calls = _open(case, store, "inductor")
         failure = session.judge(*calls, manner=case.settings.manner).failure
-        return failure is None or (failure.kind != kind and not (kind in ERRORS and failure.kind in ERRORS))
+        return failure is None or (failure.kind != kind and not (kind in RAISED and failure.kind in RAISED))
 
     with _uncached(), contextlib.redirect_stdout(io.StringIO()):
         result = CompilerBisector.do_bisect(good)
@@ -66,11 +63,6 @@ def bisect(case: Case, store: str, kind: str) -> tuple[str, str, int, str] | Non
         return None
     found = (result.subsystem or "", result.bisect_number or 0, result.debug_info or "")
     return (result.backend, *found)
-
-
-def _spelled(op: Any) -> str:
-    """An overload as programs spell it: ``aten.relu.default``."""
-    return str(op)
 
 
 @contextlib.contextmanager

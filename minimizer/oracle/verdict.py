@@ -48,6 +48,9 @@ BY_FLAVOUR = frozenset(
 )
 """Kinds without a wording of their own: their flavour tells them apart."""
 
+RAISED = ("compile_error", "cxx_error", "runtime_error", "load_error", "spurious_error")
+"""Kinds that are exceptions: what raises while compiling ahead of time raises at the first call elsewhere."""
+
 _CHECKS = re.compile(
     r"unmatched (?:dtype|dim value|stride value|device type)|dim value is too (?:small|large)"
 )

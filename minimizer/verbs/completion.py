@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from minimizer.console import Console
-from minimizer.options import NONE, Unusable
+from minimizer.options import NONE
 from minimizer.verbs.verb import Parser, Verb
 
 SHELLS = ("bash", "zsh", "fish")
@@ -21,6 +22,18 @@ _TARGETS = {
 """Where a verb may stand, a target may: shtab offers either choices or files."""
 
 
+class _Completed(Parser):
+    """Tells shtab which arguments are paths; parsers of verbs that are added to it do so too."""
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        from shtab import FILE
+
+        action = super().add_argument(*names, **options)
+        if any(word in str(action.metavar) for word in _PATHS):
+            action.complete = FILE  # type: ignore[attr-defined]  # where shtab looks for it
+        return action
+
+
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="whose syntax to use")
 
@@ -29,19 +42,13 @@ def completion_verb(verbs: Sequence[Verb], options: Callable[[argparse.ArgumentP
     """The verb that completes itself, the other verbs, and the `options` of the main job."""
 
     def act(given: argparse.Namespace, console: Console) -> int:
-        try:
-            import shtab
-        except ImportError:
-            raise Unusable("completion needs the package 'shtab'; install it") from None
-        top = Parser(prog="aoti-minimize")
+        import shtab
+
+        top = _Completed(prog="aoti-minimize")
         options(top)
         names = top.add_subparsers(dest="verb")
         for verb in (*verbs, this):
             verb.fill(names.add_parser(verb.name, help=verb.summary))
-        for parser in (top, *names.choices.values()):
-            for action in parser._actions:
-                if any(word in str(action.metavar) for word in _PATHS):
-                    action.complete = shtab.FILE  # type: ignore[attr-defined]
         print(shtab.complete(top, shell=given.shell))
         print(_TARGETS.get(given.shell, ""))
         return NONE

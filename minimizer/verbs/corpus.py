@@ -39,6 +39,8 @@ def _act(given: argparse.Namespace, console: Console) -> int:
             if needs
             else f"corpus {given.what} takes no name; see aoti-minimize corpus --help"
         )
+    if given.what != "add" and not given.corpus.is_dir():
+        raise Unusable(f"{given.corpus} is not a folder; give that of a corpus with --corpus")
     try:
         {"add": _add, "list": _list, "show": _show, "prune": _prune}[given.what](given, console)
     except corpus.CorpusError as problem:

@@ -51,7 +51,7 @@ def takes_options(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, metavar="DIR", help="run folder (default: TARGET-repro)")
     add("--budget", type=_positive, default=300.0, metavar="SECONDS", help="for everything (default: 300)")
     add("--seed", type=int, default=0, metavar="N", help="seed of the input search (default: 0)")
-    add("--most-inputs", type=_count, default=2000, metavar="N", help="inputs per artifact (default: 2000)")
+    add("--most-inputs", type=count, default=2000, metavar="N", help="inputs per artifact (default: 2000)")
     add("--resume", action="store_true", help="go on with an interrupted run in the same folder")
     add("--model", default="", metavar="NAME", help="function or attribute with the model")
     add("--inputs", default="", metavar="NAME", help="function or attribute with example inputs")
@@ -108,7 +108,8 @@ def _dtypes(text: str) -> tuple[str, ...]:
         raise argparse.ArgumentTypeError(str(problem)) from None
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A number of 1 or more, as an argument."""
     try:
         value = int(text)
     except ValueError:
@@ -139,6 +140,12 @@ def _file_or_name(text: str) -> str:
     return str(Path(text).resolve()) if text and not text.isidentifier() and Path(text).exists() else text
 
 
+def need_compiler() -> None:
+    """Raise Unusable where there is no C++ compiler."""
+    if shutil.which("g++") is None and shutil.which("clang++") is None:
+        raise Unusable("no C++ compiler on PATH; AOTInductor needs one: install g++")
+
+
 SCALAR = (("cpp.simdlen", 1),)
 """AddressSanitizer does not see what vector instructions access."""
 
@@ -153,8 +160,7 @@ def _sanitized() -> tuple[tuple[str, str], ...]:
 def _act(given: argparse.Namespace, console: Console) -> int:
     target = Path(given.target)
     door = recognise(target)
-    if shutil.which("g++") is None and shutil.which("clang++") is None:
-        raise Unusable("no C++ compiler on PATH; AOTInductor needs one: install g++")
+    need_compiler()
     try:
         passes = select(given.passes, given.skip_passes)
     except ValueError as problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from minimizer.nightly.ledger import FILE
 from minimizer.nightly.night import Night, Plan
 from minimizer.nightly.outputs import NEW, Context, headline, summarise, write_all
 from minimizer.options import FAILURE, INTERRUPTED, NONE, Unusable
-from minimizer.verbs.minimize import POLITELY
+from minimizer.verbs.minimize import POLITELY, count, need_compiler
 from minimizer.verbs.verb import Verb
 
 GENERATION_NEEDS = ("numpy", "expecttest")
@@ -42,26 +41,21 @@ def _length(text: str) -> float:
         raise argparse.ArgumentTypeError(str(problem)) from None
 
 
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 or more")
-    return int(text)
-
-
 def _arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("corpus", nargs="+", metavar="CORPUS", help="the folder of the corpus; or: diff NIGHT NIGHT")
+    said = "the folder of the corpus (./diff for one of that name); or: diff NIGHT NIGHT"
+    add("corpus", nargs="+", metavar="CORPUS", help=said)
     add("--out", type=Path, metavar="DIR", help="the night's folder (needed, except with diff)")
     add("--budget", type=_length, default=28800.0, metavar="TIME", help="8h, 90m or 3600 (default: 8h)")
     add("--seed", type=int, default=0, metavar="N", help="seed of all searches (default: 0)")
-    add("--workers", type=_count, metavar="N", help="units of work at once (default: one for each core)")
+    add("--workers", type=count, metavar="N", help="units of work at once (default: one for each core)")
     add("--no-programs", action="store_true", help="generate no programs")
     add("--ray", default="", metavar="ADDRESS", help="work on a Ray cluster (auto: the one of this machine)")
     add("--resume", action="store_true", help="go on with a night that was cut short")
 
 
 def _act(given: argparse.Namespace, console: Console) -> int:
-    if given.corpus[0] == "diff" and len(given.corpus) > 1:
+    if given.corpus[0] == "diff":
         return _diff(given.corpus[1:], console)
     if len(given.corpus) != 1:
         raise Unusable("nightly takes one corpus; see aoti-minimize nightly --help")
@@ -89,8 +83,7 @@ def _check(corpus: Path, given: argparse.Namespace) -> None:
             f"generated programs need {' and '.join(missing)}: pip install 'aoti-minimize[nightly]'; "
             "or leave them out with --no-programs"
         )
-    if shutil.which("g++") is None and shutil.which("clang++") is None:
-        raise Unusable("no C++ compiler on PATH; AOTInductor needs one: install g++")
+    need_compiler()
     out = given.out
     if out.exists() and not out.is_dir():
         raise Unusable(f"{out} is a file; choose another folder with --out")
