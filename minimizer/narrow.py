@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from minimizer.capture import alike
@@ -59,95 +58,182 @@ STATIC_SAVES = 2
 dynamic program in which what is dynamic flows into what fails. Where it does not, saving one is enough."""
 
 
+@dataclass(frozen=True)
+class Means:
+    """What a reduction may use, and whom it tells.
+
+    A flaky failure is looked for `repeats` times. After `deadline` no candidate is judged; at `until`, of the
+    monotonic clock, one that is judged is let go. `width` candidates are judged side by side where that is of
+    use. `observe` looks anew at the values of a program into which a pass has put calls that were not there
+    before, `decompose` gives it in finer operators. `on_accept` hears of each new best case.
+    """
+
+    repeats: int = 1
+    deadline: Callable[[], bool] = never
+    until: float = math.inf
+    interrupted: Callable[[], bool] = never
+    on_progress: Callable[[Progress], None] = unheard
+    on_accept: Callable[[Case], None] = unheard
+    passes: Sequence[Pass] = PASSES
+    width: int = 1
+    observe: Callable[[Case], Observations | None] | None = None
+    decompose: Callable[[Case], Program | None] | None = None
+
+
 def narrow(
     bench: CaseBench,
     case: Case,
     failure: Failure,
     observed: Observations,
+    means: Means = Means(),
     *,
-    repeats: int = 1,
-    deadline: Callable[[], bool] = never,
-    interrupted: Callable[[], bool] = never,
     journal: Journal | None = None,
-    on_progress: Callable[[Progress], None] = unheard,
-    on_accept: Callable[[Case], None] = unheard,
     also: dict[Signature, tuple[Case, Failure]] | None = None,
-    passes: Sequence[Pass] = PASSES,
-    width: int = 1,
-    observe: Callable[[Case], Observations | None] | None = None,
-    decompose: Callable[[Case], Program | None] | None = None,
-    until: float = math.inf,
 ) -> Narrowed | None:
     """Reduce a case, confirm the result with the full judge, and certify it.
 
-    After `deadline` no candidate is judged; at `until`, of the monotonic clock, one that is judged is let go.
-    Other failures met on the way are put into `also`. `width` candidates are judged side by side where that
-    is of use. `observe` looks anew at the values of a program into which a pass has put calls that were not
-    there before, `decompose` gives it in finer operators. None when the translated program does not show the
-    failure at any level.
+    Other failures met on the way are put into `also`. None when the translated program does not show the
+    failure at any level. Raises KeyboardInterrupt when interrupted.
     """
     journal = MemoryJournal() if journal is None else journal
-    dynamic, joined = case.program.dynamic_dims > 0, hangs_together(case.program)
-    notes: list[str] = []
+    misled: list[str] = []
     for level in levels(case.settings.path, failure.stage):
-        judge = Prosecutor(bench, level, failure.signature, repeats, dynamic=dynamic, joined=joined)
-        judge.deadline, judge.until = deadline, until
-        record: Journal = _AtLevel(journal, level)
+        attempt = _Attempt(bench, case, failure, level, means, journal)
         try:
-            start = starting_point(judge, case, failure, observed, record)
+            if not attempt.begin(observed):
+                continue
         except OutOfTime:
             return None
-        if start is None:
-            continue
-        judge.signature = start[1]
-        watched = partial(
-            reduce, deadline=deadline, on_progress=on_progress, passes=affordable(passes, level)
-        )
-        side_by_side = partial(
-            watched, judge=judge, journal=record, admit=judge.takes, many=judge.many, width=width
-        )
-        smaller = partial(side_by_side, on_accept=on_accept)
-        seen, result = observed, smaller(start[0], observed)
-        if observe is not None and _has_news(result, seen) and (again := observe(result.case)) is not None:
-            seen, result = again, smaller(result.case, again)
-        if decompose is not None and observe is not None and result.complete:
-            parts = refined(result.case, decompose(result.case))
-            if parts is not None and _still_fails(parts, judge, record, deadline):
-                inside = observe(parts) or {}
-                finer = side_by_side(parts, inside)  # longer at first: not the best so far
-                if finer.complete and no_larger(finer.case, result.case):
-                    on_accept(finer.case)
-                    seen, result = inside, finer
-        static = replace(judge, dynamic=False)
-        if judge.turned_away and result.complete and result.case.program.operator_count > 1:
-            # Perhaps the failure has nothing to do with what is dynamic, which then stands in the way.
-            apart = _AtLevel(journal, f"{level} static")
-            freely = watched(result.case, seen, static, journal=apart)
-            if _worth_being_static(result.case.program, freely.case.program):
-                judge, result, record = static, freely, apart
+        attempt.reduce()
         if also is not None:
-            also.update(judge.also)
-        if interrupted():
+            also.update(attempt.judge.also)
+        if means.interrupted():
             raise KeyboardInterrupt
-        confirmed = confirm(bench, result.case, failure, repeats)
-        if confirmed is None:
-            notes.append(f"the {level} judge was misled")
-            continue
-        proof = None
-        if result.complete:
-            proof = certificate(
-                result.case,
-                seen,
-                judge,
-                deadline=deadline,
-                journal=record,
-                static_judge=static,
-                admit=judge.takes,
-                many=judge.many,
-                width=width,
-            )
-        return Narrowed(result.case, confirmed, result, proof, level, "; ".join(notes), judge.test)
+        confirmed = confirm(bench, attempt.result.case, failure, means.repeats)
+        if confirmed is not None:
+            result, test = attempt.result, attempt.judge.test
+            proof = attempt.certificate() if result.complete else None
+            return Narrowed(result.case, confirmed, result, proof, level, "; ".join(misled), test)
+        misled.append(f"the {level} judge was misled")
     return None
+
+
+class _Attempt:
+    """The reduction of a case under the judge of one level.
+
+    `result` is the best so far, `seen` what eager computed in it.
+    """
+
+    result: Reduction
+    seen: Observations
+
+    def __init__(
+        self, bench: CaseBench, case: Case, failure: Failure, level: str, means: Means, journal: Journal
+    ) -> None:
+        program = case.program
+        self.case, self.failure, self.level, self.means = case, failure, level, means
+        self.judge = Prosecutor(
+            bench,
+            level,
+            failure.signature,
+            means.repeats,
+            dynamic=program.dynamic_dims > 0,
+            joined=hangs_together(program),
+            deadline=means.deadline,
+            until=means.until,
+        )
+        self.journal = journal
+        self.record: Journal = _AtLevel(journal, level)
+
+    def begin(self, observed: Observations) -> bool:
+        """Find where to start; whether the level shows the failure at all. Raises OutOfTime."""
+        start = starting_point(self.judge, self.case, self.failure, observed, self.record)
+        if start is None:
+            return False
+        self.judge.signature = start[1]
+        self.seen = observed
+        self.result = Reduction(start[0], complete=False, judged=0, recalled=0, accepted=0)
+        return True
+
+    def reduce(self) -> None:
+        """Make the case as small as the passes can, in finer operators and without dims where that helps."""
+        self.result = self._smaller(self.result.case, self.seen, self.means.on_accept)
+        self._look_anew()
+        self._refine()
+        self._make_static()
+
+    def certificate(self) -> Certificate:
+        """What became of the failure when each part was taken out."""
+        return certificate(
+            self.result.case,
+            self.seen,
+            self.judge,
+            deadline=self.means.deadline,
+            journal=self.record,
+            static_judge=replace(self.judge, dynamic=False),
+            admit=self.judge.takes,
+            many=self.judge.many,
+            width=self.means.width,
+        )
+
+    def _smaller(
+        self, case: Case, observed: Observations, on_accept: Callable[[Case], None] = unheard
+    ) -> Reduction:
+        return reduce(
+            case,
+            observed,
+            self.judge,
+            passes=affordable(self.means.passes, self.level),
+            deadline=self.means.deadline,
+            on_progress=self.means.on_progress,
+            on_accept=on_accept,
+            journal=self.record,
+            admit=self.judge.takes,
+            many=self.judge.many,
+            width=self.means.width,
+        )
+
+    def _look_anew(self) -> None:
+        """Go on where passes have put in values that were never observed, at which nothing could be cut."""
+        if self.means.observe is None or not _has_news(self.result, self.seen):
+            return
+        seen = self.means.observe(self.result.case)
+        if seen is not None:
+            self.seen, self.result = seen, self._smaller(self.result.case, seen, self.means.on_accept)
+
+    def _refine(self) -> None:
+        """Reduce the program in finer operators, and keep that when it is no larger."""
+        if self.means.decompose is None or self.means.observe is None or not self.result.complete:
+            return
+        parts = refined(self.result.case, self.means.decompose(self.result.case))
+        if parts is None or not _still_fails(parts, self.judge, self.record, self.means.deadline):
+            return
+        inside = self.means.observe(parts) or {}
+        finer = self._smaller(parts, inside)  # longer at first: not the best so far
+        if finer.complete and no_larger(finer.case, self.result.case):
+            self.means.on_accept(finer.case)
+            self.seen, self.result = inside, finer
+
+    def _make_static(self) -> None:
+        """Reduce without any dynamic dim where that is worth it.
+
+        Perhaps the failure has nothing to do with what is dynamic, which then stands in the way.
+        """
+        found = self.result
+        if not self.judge.turned_away or not found.complete or found.case.program.operator_count <= 1:
+            return
+        judge, record = replace(self.judge, dynamic=False), _AtLevel(self.journal, f"{self.level} static")
+        freely = reduce(
+            found.case,
+            self.seen,
+            judge,
+            passes=affordable(self.means.passes, self.level),
+            deadline=self.means.deadline,
+            on_progress=self.means.on_progress,
+            journal=record,
+        )
+        if _worth_being_static(found.case.program, freely.case.program):
+            self.judge, self.result, self.record = judge, freely, record
 
 
 def _worth_being_static(dynamic: Program, static: Program) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from minimizer.capture import Determinism
 from minimizer.case import Case
-from minimizer.narrow import Narrowed, narrow
+from minimizer.narrow import Means, Narrowed, narrow
 from minimizer.options import LATEST_SHARE, REDUCE_SHARE, Unusable
 from minimizer.oracle.requests import TASKS
 from minimizer.oracle.verdict import Failure, Signature
@@ -42,24 +42,20 @@ def reduce_case(run: Run, case: Case, failure: Failure, found: Determinism) -> N
             nodes = f"{progress.nodes_before} → {progress.nodes} nodes"
             bar.at(progress.judged, f"{nodes}, {progress.pass_name}")
 
-        narrowed = narrow(
-            run.cases,
-            case,
-            failure,
-            observed,
+        means = Means(
             repeats=found.repeats,
             deadline=run.clock.past(REDUCE_SHARE),
+            until=run.clock.at(LATEST_SHARE),
             interrupted=lambda: run.interrupted,
-            journal=FileJournal(run.folder.journal),
             on_progress=shown,
             on_accept=accepted,
-            also=also,
             passes=select(run.options.passes),
             width=len(os.sched_getaffinity(0)),
             observe=lambda put: observe(run, put, f"seen_{put.key}_"),
             decompose=lambda whole: _decompose(run, whole),
-            until=run.clock.at(LATEST_SHARE),
         )
+        journal = FileJournal(run.folder.journal)
+        narrowed = narrow(run.cases, case, failure, observed, means, journal=journal, also=also)
     run.cases.close()
     _keep_aside(run, also)
     if narrowed is None:

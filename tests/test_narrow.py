@@ -7,7 +7,7 @@ import pytest
 from judges import CASE, CRASH, WRONG, Bench, M, chain
 
 from minimizer.case import Case, Value
-from minimizer.narrow import affordable, confirm, narrow
+from minimizer.narrow import Means, affordable, confirm, narrow
 from minimizer.oracle.bench import OutOfBudget
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Graph, Input, Node, Program, Ref, Symbol, TensorMeta
@@ -46,8 +46,8 @@ class Faulty:
         return Verdict("fail", self.failure) if fails else PASS
 
 
-def narrowed(bench, failure=WRONG, **more):
-    return narrow(bench, LONG, failure, SEEN, **more)
+def narrowed(bench, failure=WRONG, *, journal=None, also=None, **means):
+    return narrow(bench, LONG, failure, SEEN, Means(**means), journal=journal, also=also)
 
 
 def operators(case):
@@ -123,7 +123,7 @@ def test_what_a_pass_puts_in_is_observed_and_cut_too():
     inside.judge = lambda c, level="full", fresh=False: Faulty.judge(
         inside, replace(c, program=replace(c.program, nodes=_all_nodes(c.program)))
     )
-    found = narrow(inside, case, WRONG, seen, observe=observe)
+    found = narrow(inside, case, WRONG, seen, Means(observe=observe))
     assert operators(found.case) == ["erf"]
     assert [operators(c) for c in looked] == [["select", "erf"]]
 
@@ -143,8 +143,8 @@ def decomposing(operator, *, parts=("add", "clamp", "mul")):
         names = [r.name for r in (*case.program.inputs, *case.program.nodes)]
         return {name: Observed(M, Value("float32", (4,), Fill("normal"))) for name in names}
 
-    look = {"observe": observe, "decompose": lambda case: finer}
-    return operators(narrow(Inside(operator), whole, WRONG, observe(whole), **look).case)
+    means = Means(observe=observe, decompose=lambda case: finer)
+    return operators(narrow(Inside(operator), whole, WRONG, observe(whole), means).case)
 
 
 def test_a_composite_operator_is_narrowed_to_its_part():

@@ -13,7 +13,7 @@ from builder import Builder
 from shrinking import shown
 
 from minimizer.case import Case, Settings
-from minimizer.narrow import narrow
+from minimizer.narrow import Means, narrow
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.requests import TASKS
 from minimizer.program import Symbol
@@ -45,7 +45,7 @@ def test_a_relu_that_is_compiled_wrongly(sandbox, tmp_path, kind, level):
     answer = worker.call(TASKS + "observe", case, str(tmp_path), "seen_", timeout=60.0)
     worker.close()
     observed = {o.name: Observed(case.program.meta_of(o.name), o.value) for o in answer.seen}
-    found = narrow(bench, case, failure, observed, width=2)
+    found = narrow(bench, case, failure, observed, Means(width=2))
     bench.close()
     assert bench.errors == []
     assert found is not None
