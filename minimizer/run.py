@@ -349,7 +349,8 @@ class Run:
             message=failure.message[:2000],
             detail=failure.detail,
             figures=failure.figures,
-            failing_input=tuple(described(value) for value in case.values),
+            failing_input=tuple(map(described, case.values)),
+            earlier_inputs=tuple(tuple(map(described, call)) for call in case.earlier) or None,
             settings=dict(case.settings.config),
         )
 

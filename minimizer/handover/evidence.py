@@ -96,6 +96,7 @@ def _record_of(case: Case, path: Path) -> RunRecord:
         nodes_after=case.program.operator_count,
         dynamic_dims_after=case.program.dynamic_dims,
         failing_input=tuple(map(described, case.values)),
+        earlier_inputs=tuple(tuple(map(described, call)) for call in case.earlier) or None,
         program=case.program,
         settings=dict(case.settings.config),
     )

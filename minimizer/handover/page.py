@@ -9,13 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from minimizer.handover.charts import Tried, reduction_svg, region_svg
 from minimizer.handover.evidence import Evidence
 from minimizer.handover.graph_picture import graph_svg
 from minimizer.handover.record import RunRecord
-from minimizer.handover.report import KINDS, described_input, gist, title_line, without_warnings
+from minimizer.handover.report import (
+    KINDS,
+    described_input,
+    earlier_calls,
+    gist,
+    title_line,
+    without_warnings,
+)
 from minimizer.handover.scrub import scrub
 from minimizer.program import Program
 
@@ -68,7 +76,7 @@ def report_html(evidence: Evidence) -> str:
         title=scrub(title_line(record)),
         what=KINDS.get(record.kind or "", ""),
         facts=list(_facts(record)),
-        inputs=[_input(k, value) for k, value in enumerate(record.failing_input or ())],
+        inputs=[*map(_earlier, earlier_calls(record)), *map(_input, count(), record.failing_input or ())],
         values=values,
         output="" if values else scrub(without_warnings(record.output)[:_LONGEST]),
         region=region_svg(_tried(record)),
@@ -168,6 +176,11 @@ def _facts(record: RunRecord) -> Iterator[tuple[str, str]]:
         yield "minimal", "yes" if record.minimal else "not proven"
     if record.versions and record.versions.get("torch"):
         yield "torch", record.versions["torch"]
+
+
+def _earlier(line: str) -> tuple[str, str]:
+    what, _, given = line.partition(": ")
+    return what, given
 
 
 def _input(k: int, value: Any) -> tuple[str, str]:

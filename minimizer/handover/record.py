@@ -27,7 +27,8 @@ class Certificate:
 class Summary:
     """The fields of summary.json, in order.
 
-    `failing_input` is a list of {shape, stride, dtype, device}; `region` {predicate, sizes_tried,
+    `failing_input` is a list of {shape, stride, dtype, device}; `earlier_inputs` one such list for each call
+    that has to come before, oldest first; `region` {predicate, sizes_tried,
     sizes_failing, symbols, fails, passes} (the last two as ``2,3 4,5``: sizes by symbol); `variants` a list
     of {variant, outcome, inputs}; `out_of_contract` a list of {violation, unchecked, checked, said};
     `devices` a list of {compiled, loaded, inputs, promised, outcome, kept}; `determinism` {runs, failures,
@@ -53,6 +54,7 @@ class Summary:
     dynamic_dims_before: int | None = None
     dynamic_dims_after: int | None = None
     failing_input: tuple[Mapping[str, Any], ...] | None = None
+    earlier_inputs: tuple[tuple[Mapping[str, Any], ...], ...] | None = None
     region: Mapping[str, Any] | None = None
     variants: tuple[Mapping[str, Any], ...] | None = None
     out_of_contract: tuple[Mapping[str, Any], ...] | None = None

@@ -158,6 +158,7 @@ def _inputs(record: RunRecord) -> str:
     if not lines:
         for k, value in enumerate(record.failing_input or ()):
             lines.append(f"- input {k}: {described_input(value)}")
+    lines += [f"- {line}" for line in earlier_calls(record)]
     region = record.region
     if region and region.get("predicate"):
         counted = ""
@@ -165,6 +166,14 @@ def _inputs(record: RunRecord) -> str:
             counted = f" ({region.get('sizes_failing')} of {region['sizes_tried']} sizes tried fail)"
         lines += ["", f"Fails at: {region['predicate']}{counted}."]
     return "\n".join(lines)
+
+
+def earlier_calls(record: RunRecord) -> list[str]:
+    """A line for each call that has to come before the failing one: what it was given."""
+    return [
+        f"call {k} before it: {', '.join(map(described_input, call)) or 'no tensors'}"
+        for k, call in enumerate(record.earlier_inputs or (), 1)
+    ]
 
 
 def described_input(value: Mapping[str, Any]) -> str:

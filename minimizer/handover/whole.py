@@ -62,7 +62,7 @@ def compile_model(model, example):
     if backend != "aoti":
         return torch.compile(model, backend=backend, dynamic=True, options=CONFIG)
 {program}
-    path = torch._inductor.aoti_compile_and_package(program, inductor_configs=CONFIG)
+    path = torch._inductor.aoti_compile_and_package(program, inductor_configs=CONFIG){first_load}
     return torch._inductor.aoti_load_package(path)
 
 
@@ -121,18 +121,45 @@ if __name__ == "__main__":
 """
 
 _COMPARE = """    compiled, eager = compile_model(model, example), copy.deepcopy(model)
-    for inputs in calls:
+    for inputs in {calls}:
         mine, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)
         expected = (eager(*mine[0], **mine[1]), mine)
         actual = (compiled(*theirs[0], **theirs[1]), theirs)
-    print(f"eager    {expected[0]}\\ncompiled {actual[0]}")
+        print(f"eager    {{expected[0]}}\\ncompiled {{actual[0]}}")
+        pairs = [pytree.tree_leaves(side) for side in (actual, expected)]
+        try:
+            torch.testing.assert_close(*pairs, {limits}equal_nan=True)
+        except AssertionError as error:
+            print(error)
+            return False
+    return True
+"""
+_THREADS = """    compiled, eager = compile_model(model, example), copy.deepcopy(model)
+    asked = [copy.deepcopy(calls[k % len(calls)]) for k in range(10)]
+    expected = [eager(*args, **kwargs) for args, kwargs in copy.deepcopy(asked)]
+    with ThreadPoolExecutor({threads}) as pool:
+        actual = list(pool.map(lambda call: compiled(*call[0], **call[1]), asked))
     pairs = [pytree.tree_leaves(side) for side in (actual, expected)]
     try:
-        torch.testing.assert_close(*pairs, equal_nan=True)
+        torch.testing.assert_close(*pairs, {limits}equal_nan=True)
     except AssertionError as error:
         print(error)
         return False
     return True
+"""
+_SHARING = """    sides = [], []
+    functions = copy.deepcopy(model), compile_model(model, example)
+    for inputs in calls:
+        for side, function in zip(sides, functions):
+            args, kwargs = copy.deepcopy(inputs)
+            leaves = pytree.tree_leaves((args, kwargs, function(*args, **kwargs)))
+            side += [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    shared = []
+    for side in sides:
+        memory = [one.untyped_storage().data_ptr() for one in side]
+        shared.append({(i, memory.index(m)) for i, m in enumerate(memory)})
+    print(f"eager    {shared[0]}\\ncompiled {shared[1]}")
+    return shared[1] <= shared[0]
 """
 _ERROR = """    eager = copy.deepcopy(model)
     for inputs in calls:
@@ -140,7 +167,7 @@ _ERROR = """    eager = copy.deepcopy(model)
         print("eager   ", eager(*mine[0], **mine[1]))
     try:
         compiled = compile_model(model, example)
-        for inputs in calls:
+        for inputs in {calls}:
             theirs = copy.deepcopy(inputs)
             compiled(*theirs[0], **theirs[1])
     except Exception as error:  # noqa: BLE001
@@ -161,12 +188,34 @@ _LOST = """    raised = []
     return raised != [True, False]  # eager raises, compiled does not
 """
 _DEATH = """    compiled = compile_model(model, example)
-    for inputs in calls:
+    for inputs in {calls}:
         mine = copy.deepcopy(inputs)
         compiled(*mine[0], **mine[1])
     return True
 """
+_FIRST_LOAD = """
+    args, kwargs = copy.deepcopy(example)
+    first = torch._inductor.aoti_load_package(path)
+    first(*args, **kwargs)  # what is loaded next answers otherwise"""
 _MODULES = ("copy", "os", "signal", "subprocess", "sys")
+
+
+def _body(failure: Failure, manner: str) -> str:
+    """The statements that judge: by the kind of failure and the manner of calling (`case.MANNERS`)."""
+    if failure.kind in LOST:
+        return _LOST.rstrip("\n")
+    if failure.kind == "wrong_aliasing":
+        return _SHARING.rstrip("\n")
+    body = _COMPARE
+    if manner in ("thread", "threads"):
+        body = _THREADS
+    elif failure.kind in ERRORS:
+        body = _ERROR
+    elif failure.kind in DEATHS | {"hang"}:
+        body = _DEATH
+    calls = "calls + 10 * calls[-1:]" if manner == "again" else "calls"
+    limits = "check_stride=True, " if failure.flavour == "stride" else ""
+    return body.format(calls=calls, limits=limits, threads=2 if manner == "threads" else 1).rstrip("\n")
 
 
 def whole_source(
@@ -185,13 +234,7 @@ def whole_source(
     `exported` tells that `PROGRAM_TARGET` stands in for a model file; of a `variant` that exports the model
     otherwise, the example inputs are read from the file of tensors too.
     """
-    body = _COMPARE
-    if failure.kind in ERRORS:
-        body = _ERROR
-    elif failure.kind in LOST:
-        body = _LOST
-    elif failure.kind in DEATHS | {"hang"}:
-        body = _DEATH
+    body = _body(failure, case.settings.manner)
     model = f"repro_target.{names.model}" if names.model else 'given("get_model", "model", None)'
     inputs = (
         f"repro_target.{names.inputs}"
@@ -208,11 +251,14 @@ def whole_source(
     tail = _DIRECT
     if hang or failure.kind in DEATHS:
         tail = _CHILD.format(timeout=timeout, test="== 0" if hang else ">= 0", hang_ok=not hang)
-    body = body.rstrip("\n")
-    used = [name for name in _MODULES if f"{name}." in _HEAD + body + tail]
+    first_load = _FIRST_LOAD if case.settings.manner == "reload" else ""
+    used = [name for name in _MODULES if f"{name}." in _HEAD + first_load + body + tail]
+    imports = [f"import {name}" for name in used]
+    imports += ["from concurrent.futures import ThreadPoolExecutor"] if "ThreadPoolExecutor(" in body else []
     head = _HEAD.format(
         title=title + (f" (torch {version})" if version else ""),
-        modules="\n".join(f"import {name}" for name in used),
+        modules="\n".join(imports),
+        first_load=first_load,
         config=config,
         program=_EXPORTED_BEFORE if exported else _EXPORTED_HERE,
         inputs=inputs,

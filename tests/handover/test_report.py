@@ -10,7 +10,10 @@ import pytest
 from repro_cases import COND, int8_matmul
 
 from minimizer.handover import scrub as scrubbing
+from minimizer.handover.evidence import Evidence
+from minimizer.handover.page import report_html
 from minimizer.handover.record import Certificate, RunRecord, Summary, summary_json
+from minimizer.handover.record_file import record_from_text, record_text
 from minimizer.handover.report import DRAFT, LIMIT, mermaid, report_markdown
 from minimizer.handover.scrub import scrub
 
@@ -113,6 +116,20 @@ def test_summary_has_the_promised_fields_only():
     assert plain["determinism"] == {"runs": 5, "failures": 5}
     assert plain["minimal"] is True
     json.dumps(plain)
+
+
+def test_what_the_calls_before_were_given_is_told():
+    before = ({"shape": (3, 64), "stride": (64, 1), "dtype": "float32", "device": "cpu"},)
+    record = replace(RECORD, earlier_inputs=(before, ()))
+    assert summary_json(record)["earlier_inputs"] == [
+        [{"shape": [3, 64], "stride": [64, 1], "dtype": "float32", "device": "cpu"}],
+        [],
+    ]
+    text = report_markdown(record)
+    assert "- call 1 before it: float32[3, 64]\n- call 2 before it: no tensors" in text
+    assert summary_json(record_from_text(record_text(record))) == summary_json(record)
+    page = report_html(Evidence(record))
+    assert "<td>call 1 before it</td><td><code>float32[3, 64]</code></td>" in page
 
 
 def test_summary_leaves_out_what_is_not_known():

@@ -1,7 +1,9 @@
 """The repro of last resort: the person's model, exported with the layout and dtype that fail."""
 
 import importlib.util
+import itertools
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -36,12 +38,13 @@ def get_example_kwargs():
     return {"scale": 2.0}
 """
 WRONG = Failure("wrong_value", "run", flavour="values")
+STRIDE = Failure("wrong_metadata", "run", flavour="stride")
 PROGRAM = Program((Input("x", TensorMeta("float32", (3, 4), (4, 1))),), (), Ref("x"))
 TRANSPOSED = Variant((telling_layouts((3, 4))[0],), (("float32", "float64"),))
 
 
-def case(path="aoti"):
-    return Case(PROGRAM, (Value("float32", (3, 4), Fill("zeros")),), Settings(path))
+def case(path="aoti", manner=""):
+    return Case(PROGRAM, (Value("float32", (3, 4), Fill("zeros")),), Settings(path, manner=manner))
 
 
 @pytest.fixture
@@ -51,10 +54,9 @@ def script(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "repro_target", raising=False)
 
-    def write(variant, tensors, path="aoti"):
-        text = whole_source(
-            WRONG, case(path), "Wrong", {}, SimpleNamespace(model="", inputs=""), 45, variant=variant
-        )
+    def write(variant, tensors, path="aoti", manner="", failure=WRONG):
+        names = SimpleNamespace(model="", inputs="")
+        text = whole_source(failure, case(path, manner), "Wrong", {}, names, 45, variant=variant)
         (tmp_path / "repro.py").write_text(text)
         torch.save(tensors, tmp_path / "repro_inputs.pt")
         spec = importlib.util.spec_from_file_location("whole_repro", tmp_path / "repro.py")
@@ -96,3 +98,56 @@ def test_the_path_that_fails_is_the_default(script):
     assert 'get("TORCH_COMPILE_BACKEND", "inductor")' in whole_source(
         WRONG, case("inductor"), "Wrong", {}, SimpleNamespace(model="", inputs=""), 45
     )
+
+
+def test_what_is_wrong_now_and_then_is_called_again_and_again(script):
+    module = script(AS_WRITTEN, {"call 0 0": torch.zeros(3, 4)}, manner="again")
+    turn = itertools.count(1)
+    module.compile_model = lambda model, example: lambda x, scale: model(x, scale=scale) + (next(turn) == 7)
+    assert module.test_fn() is False
+    assert next(turn) == 8, "the first wrong answer ends it"
+    module.compile_model = lambda model, example: model
+    assert module.test_fn() is True
+
+
+@pytest.mark.parametrize("manner", ["thread", "threads"])
+def test_what_is_wrong_from_other_threads_is_called_from_there(script, manner):
+    module = script(AS_WRITTEN, {"call 0 0": torch.zeros(3, 4)}, manner=manner)
+    main = threading.main_thread()
+
+    def compiled(model, example):
+        return lambda x, scale: model(x, scale=scale) + (threading.current_thread() is not main)
+
+    module.compile_model = compiled
+    assert module.test_fn() is False
+    module.compile_model = lambda model, example: model
+    assert module.test_fn() is True
+
+
+def test_what_a_second_load_answers_otherwise_is_loaded_twice(script, monkeypatch):
+    loads = []
+
+    def load(path):
+        loads.append(path)
+        return lambda x, scale: torch.full((3, 4), float(len(loads)))
+
+    monkeypatch.setattr(torch._inductor, "aoti_load_package", load)
+    monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", lambda *args, **kwargs: "path")
+    module = script(AS_WRITTEN, {"call 0 0": torch.zeros(3, 4)}, manner="reload")
+    assert module.test_fn() is False
+    assert loads == ["path", "path"]
+
+
+def test_memory_that_only_the_compiled_model_shares(script):
+    shares = Failure("wrong_aliasing", "run", flavour="output shares memory with input")
+    module = script(AS_WRITTEN, {"call 0 0": torch.zeros(3, 4)}, failure=shares)
+    module.compile_model = lambda model, example: lambda x, scale: x
+    assert module.test_fn() is False
+    module.compile_model = lambda model, example: model
+    assert module.test_fn() is True
+
+
+def test_strides_are_looked_at_where_they_are_what_is_wrong(script):
+    module = script(AS_WRITTEN, {"call 0 0": torch.zeros(3, 4)}, failure=STRIDE)
+    module.compile_model = lambda model, example: lambda x, scale: model(x, scale=scale).t().contiguous().t()
+    assert module.test_fn() is False
