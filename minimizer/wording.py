@@ -22,6 +22,7 @@ def headline(failure: Failure) -> str:
         "cxx_error": "the generated C++ does not compile",
         "runtime_error": "the compiled program raises",
         "lost_error": "an error is lost",
+        "missing_check": "an assertion is lost",
     }
     first = failure.message.splitlines()[0] if failure.message else ""
     return f"{names.get(failure.kind, failure.kind.replace('_', ' '))}: {first[:200]}"
@@ -89,6 +90,7 @@ def title_of(case: Case, failure: Failure, blame: str = "") -> str:
         "hang": "does not come to an end",
         "runtime_error": "raises at run time",
         "lost_error": "loses an error that eager raises",
+        "missing_check": "loses an assertion of the program",
         "load_error": "cannot be loaded",
     }.get(failure.kind, failure.kind)
     path = "AOTInductor" if case.settings.path == "aoti" else "torch.compile"

@@ -84,6 +84,24 @@ def test_a_lost_error(bench):
     assert (failure.kind, failure.stage, failure.exception) == ("lost_error", "run", "RuntimeError")
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "left out"])
+def test_an_assertion_that_the_compiler_is_told_to_leave_out_is_a_missing_check(bench, kept):
+    """What eager refuses is refused by the compiled program too, unless it has lost the assertion."""
+    item = Node("u", "aten.item.default", (Ref("n"),), meta=Sym("u0"))
+    check = Node("c", "torch._check", (Sym("u0 >= 2"),))
+    scaled = Node("y", "aten.mul.Tensor", (Ref("x"), Ref("u")), meta=VECTOR)
+    inputs = (Input("x", VECTOR), Input("n", TensorMeta("int64", (), ())))
+    program = Program(inputs, (item, check, scaled), Ref("y"), symbols=(N,))
+    values = (Value("float32", (8,), Fill("ones")), Value("int64", (), Literal((1,))))
+    case = Case(program, values, Settings(config=(("scalar_asserts", kept),)))
+    verdict = bench.judge(case, "jit")
+    if kept:
+        assert verdict.status == "invalid"
+        assert "eager raises RuntimeError" in verdict.reason
+    else:
+        assert (verdict.failure.kind, verdict.failure.stage) == ("missing_check", "run")
+
+
 def counting(store, *nodes):
     """`nodes` on an input ``x`` and a buffer ``count`` of one element, which starts at 1."""
     one = TensorMeta("float32", (1,), (1,))

@@ -133,6 +133,67 @@ def test_what_eager_refuses_and_the_compiled_program_takes_has_lost_an_error():
     assert (failure.kind, failure.exception) == ("lost_error", "IndexError")
 
 
+# Assertions
+
+
+def rows(y, n):
+    """Two dims of which one is data; export asserts what makes the view possible, and that it is not -1."""
+    return (y.view(n.item(), 2),)
+
+
+def refusing(problem):
+    def compiled(*args):
+        raise RuntimeError(problem)
+
+    return compiled
+
+
+Y, TWO = torch.arange(4.0), torch.tensor(2)
+
+
+def test_what_only_the_exported_program_refuses_is_not_promised():
+    made = session(rows, refusing("Expected u2 >= 2 but received -1"), inputs=(Y, TWO))
+    assert made.judge([Y, TWO]).failure.kind == "runtime_error"
+    verdict = made.judge([Y, torch.tensor(-1)])
+    assert verdict.status == "invalid"
+    assert "exported program refuses these values: Runtime assertion failed" in verdict.reason
+
+
+def test_an_assertion_that_the_compiled_program_does_not_make_is_missed_when_its_answer_is_wrong():
+    made = session(rows, lambda y, n: [y.view(2, 2)], inputs=(Y, TWO))
+    assert made.judge([Y, torch.tensor(-1)]).status == "pass"
+    made = session(rows, lambda y, n: [y.view(2, 2) + 1], inputs=(Y, TWO))
+    assert made.judge([Y, TWO]).failure.kind == "wrong_value"
+    failure = made.judge([Y, torch.tensor(-1)]).failure
+    assert (failure.kind, failure.stage, failure.flavour) == ("missing_check", "run", "values")
+
+
+def test_an_assertion_of_the_program_that_eager_makes_too():
+    made = session(rows, lambda y, n: [y.view(2, 2)], inputs=(Y, TWO))
+    failure = made.judge([Y, torch.tensor(3)]).failure
+    assert (failure.kind, failure.flavour) == ("missing_check", "")
+    assert "Runtime assertion failed for expression" in failure.signature.text
+
+
+def test_state_that_an_assertion_reads_is_that_of_the_failing_call():
+    class Limited(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("left", torch.tensor(2))
+
+        def forward(self, x):
+            self.left -= 1
+            torch._check(self.left.item() > 0)
+            return (x * 2,)
+
+    made = Session(Subject(Limited, X), {})
+    made.stateful = True
+    made._call = lambda flat: [flat[0] * 2]
+    assert made.judge([X]).status == "pass"
+    verdict = made.judge([X], [X])
+    assert (verdict.failure.kind, verdict.turn) == ("missing_check", 2)
+
+
 def test_a_file_that_is_no_package_is_a_load_error(tmp_path):
     (tmp_path / "junk.pt2").write_bytes(b"junk")
     with pytest.raises(StageError) as raised:

@@ -55,6 +55,13 @@ _MEANS = {
         "a check of the operator that its decomposition or lowering does not have",
         ("validate the inputs before the call until it is fixed",),
     ),
+    "missing_check": (
+        "missing check",
+        "The exported program asserts something of its values that these break, and the compiled program "
+        "goes on.",
+        "assertions that the compiler takes for proven or was told to leave out",
+        ("check the option scalar_asserts, and validate the inputs before the call until it is fixed",),
+    ),
     "crash": (
         "crash",
         "The process ended inside the compiled program.",

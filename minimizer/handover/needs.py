@@ -19,7 +19,6 @@ from minimizer.sandbox.asan import is_asan, without_asan
 ERRORS = frozenset(
     "export_error compile_error cxx_error load_error runtime_error spurious_error out_of_memory".split()
 )
-LOST = frozenset({"lost_error", "missing_check"})
 DEATHS = frozenset({"crash", "memory_error"})
 ALLOCATOR = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")
 """Variables that a process reads before Python runs: only a child can be given them."""
@@ -35,6 +34,14 @@ _RANDOM = re.compile(
     r"\.(rand|randn|randint|randperm|bernoulli|multinomial|poisson|normal|uniform|exponential|geometric|cauchy"
     r"|random|rrelu|\w*dropout)(_like)?_?(\.|$)"
 )
+
+
+def loses_error(failure: Failure) -> bool:
+    """Whether eager raises and the compiled program does not.
+
+    A check may be missing, too, that only the exported program makes: then there are values to compare.
+    """
+    return failure.kind in ("lost_error", "missing_check") and not failure.flavour
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ KINDS = {
     "runtime_error": "the compiled model raises where eager does not",
     "spurious_error": "the compiled model raises where eager does not",
     "lost_error": "the compiled model returns where eager raises",
-    "missing_check": "the compiled model returns where eager raises",
+    "missing_check": "the compiled model goes on where the program's own assertion fails",
     "wrong_metadata": "the compiled model returns another dtype, shape or layout than eager",
     "wrong_value": "the compiled model returns other values than eager",
     "lost_mutation": "the compiled model does not update what eager updates",

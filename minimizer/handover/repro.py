@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from minimizer.case import Case
 from minimizer.handover.compiling import compile_statements
 from minimizer.handover.examples import example_code, example_sizes
-from minimizer.handover.needs import ALLOCATOR, DEATHS, ERRORS, LOCALS, LOST, Needs
+from minimizer.handover.needs import ALLOCATOR, DEATHS, ERRORS, LOCALS, Needs, loses_error
 from minimizer.layout import INDENT, WIDTH, wrap
 from minimizer.oracle.verdict import Failure
 from minimizer.sandbox.asan import FLAGS, OPTIONS
@@ -321,7 +321,7 @@ class _Script(Needs):
         kind = self.failure.kind
         if kind in ERRORS:
             return self.error_body()
-        if kind in LOST:
+        if loses_error(self.failure):
             return self.lost_body()
         if kind == "wrong_aliasing":
             return self.sharing_body()

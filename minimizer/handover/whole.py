@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from minimizer.case import Case
-from minimizer.handover.needs import DEATHS, ERRORS, LOST
+from minimizer.handover.needs import DEATHS, ERRORS, loses_error
 from minimizer.oracle.verdict import Failure
 from minimizer.source import literal
 from minimizer.variant import AS_WRITTEN, Variant
@@ -202,7 +202,7 @@ _MODULES = ("copy", "os", "signal", "subprocess", "sys")
 
 def _body(failure: Failure, manner: str) -> str:
     """The statements that judge: by the kind of failure and the manner of calling (`case.MANNERS`)."""
-    if failure.kind in LOST:
+    if loses_error(failure):
         return _LOST.rstrip("\n")
     if failure.kind == "wrong_aliasing":
         return _SHARING.rstrip("\n")

@@ -12,11 +12,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from minimizer.build import clone_exact
+from minimizer.case import MANNERS
 from minimizer.oracle import stages
 from minimizer.oracle.aliasing import Shared
 from minimizer.oracle.compare import TOLERANCES, Mismatch
 from minimizer.oracle.freedoms import HUGE
-from minimizer.oracle.verdict import Failure, error_kind
+from minimizer.oracle.verdict import Failure, Verdict, error_kind
 
 
 @dataclass
@@ -77,6 +78,26 @@ def mismatch_failure(mismatch: Mismatch, outputs: int, turn: int) -> Failure:
     at = f" on call {turn}" if turn > 1 else ""
     message = f"{where}{at}: {mismatch.figures}"
     return Failure(kind=kind, stage="run", message=message, figures=mismatch.figures, flavour=flavour)
+
+
+def missing_check(broken: str, *, values: bool = False) -> Failure:
+    """The compiled program goes on where the exported one asserts.
+
+    With `values`, eager goes on as well, to other values: it makes no such check.
+    """
+    message = f"the program asserts, the compiled program goes on: {broken}"[:2000]
+    return Failure("missing_check", "run", message, "AssertionError", flavour="values" if values else "")
+
+
+def in_manner(verdict: Verdict, manner: str) -> Verdict:
+    """A verdict on what passes when it is called as usual: its signature says how it was called."""
+    failure = verdict.failure
+    if failure is None:
+        return verdict
+    how = MANNERS[manner]
+    message = f"{how}: {failure.message}"
+    flavour = f"{failure.flavour}, {how}" if failure.flavour else ""
+    return replace(verdict, failure=replace(failure, message=message, flavour=flavour))
 
 
 def has_special_values(flat: Sequence[Any]) -> bool:

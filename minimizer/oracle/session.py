@@ -16,9 +16,9 @@ from typing import Any, Protocol
 import torch
 from torch.utils import _pytree as pytree
 
-from minimizer.case import MANNERS
 from minimizer.oracle import stages
 from minimizer.oracle.aliasing import Shared, sharing
+from minimizer.oracle.assertions import asserts, broken_assertion
 from minimizer.oracle.compare import Mismatch, compare
 from minimizer.oracle.envelope import Envelope
 from minimizer.oracle.free import Free
@@ -27,7 +27,9 @@ from minimizer.oracle.outcome import (
     clone_inputs,
     flat_outputs,
     has_special_values,
+    in_manner,
     mismatch_failure,
+    missing_check,
     runtime_failure,
     same_bits,
     state_of,
@@ -226,8 +228,8 @@ class Session:
         if manner == "reload":
             if self._load is None:
                 return verdict
-            return _in_manner(self._in_turn(self._load(), calls, plainly), manner)
-        return _in_manner(self._threaded(calls, plainly, 1 if manner == "thread" else 2), manner)
+            return in_manner(self._in_turn(self._load(), calls, plainly), manner)
+        return in_manner(self._threaded(calls, plainly, 1 if manner == "thread" else 2), manner)
 
     def _fresh_call(self) -> Call:
         """The compiled program; loaded afresh where it has state."""
@@ -246,7 +248,7 @@ class Session:
         for turn in range(1, len(calls) + 1):
             eager = self._eager(model, clone_inputs(calls[turn - 1]), eager)
             if eager.problem is not None:
-                return replace(self._after_eager_error(call, calls[turn - 1], eager.problem), turn=turn)
+                return replace(self._after_eager_error(call, calls[:turn], eager.problem), turn=turn)
             compiled = self._compiled(call, clone_inputs(calls[turn - 1]), compiled)
             verdict = self._compared(calls[:turn], eager, compiled, plainly)
             ratio = max(ratio, verdict.error_ratio)
@@ -289,6 +291,9 @@ class Session:
         """The verdict on the last of some calls, which eager has answered."""
         failure: Failure | None = None
         if compiled.problem is not None:
+            broken = self.asserted_against(calls)
+            if broken:
+                return Verdict("invalid", reason=f"the exported program refuses these values: {broken}")
             failure = runtime_failure(compiled)
         if failure is None:
             mismatches, ratio = compare(compiled.values, eager.values)
@@ -303,6 +308,16 @@ class Session:
         if rejected:
             return Verdict("invalid", reason=f"out of contract: {rejected}")
         return Verdict("fail", failure)
+
+    def asserted_against(self, calls: Sequence[Flat]) -> str:
+        """The exported program's own assertion that the last of some calls breaks; empty when none does."""
+        module = self.ep.module(check_guards=False)
+        assert isinstance(module, torch.fx.GraphModule)
+        if not asserts(module):
+            return ""
+        stages.own_state(module)
+        _reseed()
+        return broken_assertion(module, list(map(clone_inputs, calls)))
 
     def _misplaced(self, calls: Sequence[Flat], eager: Outcome, compiled: Outcome) -> Failure | None:
         """Memory that the compiled program's results share, and neither eager's nor the exported one's do."""
@@ -345,9 +360,11 @@ class Session:
     def _after_eager_error(
         self,
         call: Call,
-        flat: Sequence[Any],
+        calls: Sequence[Flat],
         problem: Exception,
     ) -> Verdict:
+        """The verdict on the last of some calls, which eager refuses."""
+        flat = calls[-1]
         reason = f"eager raises {type(problem).__name__}: {problem}"[:500]
         if error_kind(type(problem).__name__, str(problem)) == "out_of_memory":
             return Verdict("invalid", reason=reason)  # a compiled program that does with less is no worse
@@ -356,13 +373,11 @@ class Session:
         compiled = self._compiled(call, clone_inputs(flat))
         if compiled.problem is not None:
             return Verdict("invalid", reason=reason)
-        failure = Failure(
-            kind="lost_error",
-            stage="run",
-            exception=type(problem).__name__,
-            message=f"eager raises, the compiled program returns: {problem}"[:2000],
-        )
-        return Verdict("fail", failure)
+        message = f"eager raises, the compiled program returns: {problem}"[:2000]
+        broken = self.asserted_against(calls)
+        if broken:
+            return Verdict("fail", missing_check(broken))
+        return Verdict("fail", Failure("lost_error", "run", message, type(problem).__name__))
 
     def _judge_mismatches(
         self,
@@ -375,6 +390,9 @@ class Session:
         rejected = "" if plainly else self.guards_reject(calls[-1])
         if rejected:
             return Verdict("invalid", reason=f"out of contract: {rejected}")
+        broken = self.asserted_against(calls)
+        if broken:
+            return Verdict("fail", missing_check(broken, values=True))
         envelope = Envelope(lambda seed, noise, promote: self._free(calls, seed, noise, promote))
         left: list[Mismatch] = []
         for mismatch in mismatches:
@@ -405,14 +423,3 @@ class Session:
                 _reseed()
                 values = execution.call(clone_inputs(flat))
         return values
-
-
-def _in_manner(verdict: Verdict, manner: str) -> Verdict:
-    """A verdict on what passes when it is called as usual: its signature says how it was called."""
-    failure = verdict.failure
-    if failure is None:
-        return verdict
-    how = MANNERS[manner]
-    message = f"{how}: {failure.message}"
-    flavour = f"{failure.flavour}, {how}" if failure.flavour else ""
-    return replace(verdict, failure=replace(failure, message=message, flavour=flavour))
