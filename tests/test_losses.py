@@ -32,6 +32,12 @@ def test_elsewhere_it_is_not_the_compiler_s(lost):
     assert loss_verdict(lost).status == "invalid"
 
 
+def test_comparing_for_long_is_no_hang():
+    verdict = loss_verdict(TimedOut(60, "compare", ""))
+    assert verdict.status == "invalid"
+    assert "comparing takes too long" in verdict.reason
+
+
 @pytest.mark.parametrize("stage", ["run", "cxx", "compare"])
 def test_a_kill_comes_from_outside(stage):
     verdict = loss_verdict(Died(-9, stage, ""))

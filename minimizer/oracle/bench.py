@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from minimizer.case import Case, Value
+from minimizer.case import Case, Value, Values
 from minimizer.contract import Misuse
 from minimizer.oracle.requests import TASKS, Brought, TargetInfo, TargetRequest
 from minimizer.oracle.sanitizer import read_report
@@ -44,13 +44,19 @@ COMPILED_STAGES = ("lower", "cxx", "package", "load", "run", "compare")
 """Stages in which the compiler or its output is at work, or in which memory that it wrote over is found."""
 
 RUN_TIMEOUT = 15.0
-"""Seconds for one compiled call, at least; what takes as long as that in eager gets more."""
+"""Seconds for one compiled call, at least."""
+
+SLOWER = 20
+"""How many times longer than eager, or than all of a judgement that ended, a compiled call may take."""
 
 
 def loss_verdict(lost: WorkerLost) -> Verdict:
     """What a worker's end says about the input it was judging."""
     if lost.stage not in COMPILED_STAGES:
         return Verdict("invalid", reason=f"eager: {lost}")
+    if isinstance(lost, TimedOut) and lost.stage == "compare":
+        # No compiled code is at work there: eager and the free executions are, many times over.
+        return Verdict("invalid", reason=f"comparing takes too long: {lost}")
     if isinstance(lost, Died) and lost.signal == "SIGKILL":
         # No program does this to itself: the kernel takes what needs more memory than there is.
         return Verdict("invalid", reason=f"killed from outside, probably for its memory: {lost}")
@@ -166,33 +172,59 @@ class TargetBench:
 
         `plainly` as in `Session.judge`: for inputs that have been found to fail within the contract.
         """
-        values = calls[-1]
+        given = tuple(map(tuple, calls))
         try:
-            worker = self._ready()
-            started = time.monotonic()
-            verdict: Verdict = worker.call(
-                TASKS + "judge_inputs",
-                tuple(map(tuple, calls)),
-                self.request.store,
-                plainly,
-                manner,
-                timeout=self.timeout,
-                stage_timeout={"run": self.run_timeout},
-            )
+            return self._judged(given, plainly, manner)
         except LoadFailed as problem:
             return Verdict("fail", problem.failure)
         except WorkerLost as lost:
             verdict = loss_verdict(lost)
-            if verdict.failed and not plainly:
-                rejected = self.guards_reject(values)
-                if rejected:
-                    return Verdict("invalid", reason=f"out of contract: {rejected}")
-                return replace(verdict, reason=self.eager_problem(values))
+            if plainly or not verdict.failed:
+                return verdict
+            limit = self.run_timeout
+            verdict = self._after_loss(verdict, given)
+            if verdict.failed and isinstance(lost, TimedOut) and self.run_timeout > 2 * limit:
+                return self.judge(*calls, plainly=plainly, manner=manner)  # eager is as slow
             return verdict
-        took = time.monotonic() - started
-        self.timeout = max(self.timeout, 20 * took)
-        self.run_timeout = max(self.run_timeout, 20 * took)
+
+    def _judged(self, calls: tuple[Values, ...], plainly: bool, manner: str) -> Verdict:
+        """The verdict of a worker. Raises WorkerLost and LoadFailed."""
+        worker = self._ready()
+        started = time.monotonic()
+        verdict: Verdict = worker.call(
+            TASKS + "judge_inputs",
+            calls,
+            self.request.store,
+            plainly,
+            manner,
+            timeout=self.timeout,
+            stage_timeout={"run": self.run_timeout},
+        )
+        self._allow(time.monotonic() - started)
         return verdict
+
+    def _allow(self, took: float) -> None:
+        """Give calls more time, when something that ended took so many seconds."""
+        self.timeout = max(self.timeout, SLOWER * took)
+        self.run_timeout = max(self.run_timeout, SLOWER * took)
+
+    def _after_loss(self, verdict: Verdict, calls: tuple[Values, ...]) -> Verdict:
+        """A verdict on compiled code that took its process along or did not end, once the contract is asked.
+
+        Where eager alone, in a process of its own, is lost as well on these calls, nothing is claimed.
+        """
+        rejected = self.guards_reject(calls[-1])
+        if rejected:
+            return Verdict("invalid", reason=f"out of contract: {rejected}")
+        started = time.monotonic()
+        try:
+            problem: str = self._ready(load=False).call(
+                TASKS + "eager_problem", calls, self.request.store, timeout=self.timeout
+            )
+        except WorkerLost as lost:
+            return Verdict("invalid", reason=f"eager: {lost}")
+        self._allow(time.monotonic() - started)
+        return replace(verdict, reason=problem)
 
     def ask(self, task: str, values: Sequence[Sequence[Value]], *, timeout: float) -> Any:
         """What another task says of inputs, with the package loaded. Raises TaskError and WorkerLost."""
@@ -211,16 +243,6 @@ class TargetBench:
             )
         except WorkerLost as lost:
             return f"the guards cannot be evaluated: {lost}"
-        return reason
-
-    def eager_problem(self, values: Sequence[Value]) -> str:
-        """What eager says against these inputs; empty when it runs."""
-        try:
-            reason: str = self._ready(load=False).call(
-                TASKS + "eager_problem", tuple(values), self.request.store, timeout=self.timeout
-            )
-        except WorkerLost as lost:
-            return str(lost)
         return reason
 
     def person_inputs(self, name: str) -> Brought | Misuse:

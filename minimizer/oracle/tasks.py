@@ -216,11 +216,11 @@ def check_guards(values: Sequence[Value], store: str) -> str:
     return _session.guards_reject(_subject.with_tensors(tensors))
 
 
-def eager_problem(values: Sequence[Value], store: str) -> str:
-    """What eager says against these inputs; empty when it runs."""
+def eager_problem(calls: Sequence[Values], store: str) -> str:
+    """What eager says against these inputs, given call after call; empty when it runs."""
     assert _session is not None and _subject is not None
-    tensors = [make_tensor(value, Store(store)) for value in values]
-    return _session.eager_problem(_subject.with_tensors(tensors))
+    made = [[make_tensor(value, Store(store)) for value in values] for values in calls]
+    return _session.eager_problem(*map(_subject.with_tensors, made))
 
 
 def person_inputs(request: TargetRequest, name: str) -> Brought | Misuse:
