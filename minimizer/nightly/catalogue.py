@@ -139,20 +139,24 @@ def _fragment(name: str, dtype: str, number: int, store: Store) -> Fragment | st
 
 
 def _settled(program: Program, store: Store) -> Program:
-    """The program with its inputs passed one by one, and with fixed sizes where export wants them fixed.
+    """The program with its inputs passed one by one, and with sizes that export agrees to.
 
-    Export may take a size as dynamic when it may choose, and insist on the example's when it is asked for a
-    range. Raises stages.StageError when it refuses both.
+    Automatic dims begin at 2, so empty tensors and single elements would never be tried: where export takes
+    a range from 0, the program gets it. Export may also take a size as dynamic when it may choose, and insist
+    on the example's when it is asked for a range. Raises stages.StageError when it refuses fixed sizes too.
     """
     plain = replace(program, args=None, kwargs=())
-    try:
-        ProgramSubject(plain, store).export()
-    except stages.StageError:
-        if not plain.symbols:
-            raise
-        plain = rename(plain, {}, {s.name: s.hint for s in plain.symbols})
-        ProgramSubject(plain, store).export()
-    return plain
+    fixed = rename(plain, {}, {s.name: s.hint for s in plain.symbols})
+    from_zero = replace(plain, symbols=tuple(replace(s, low=0) for s in plain.symbols))
+    *wider, last = dict.fromkeys((from_zero, plain, fixed))
+    for candidate in wider:
+        try:
+            ProgramSubject(candidate, store).export()
+            return candidate
+        except stages.StageError:
+            continue
+    ProgramSubject(last, store).export()
+    return last
 
 
 def _sample(name: str, dtype: str, number: int) -> Any:

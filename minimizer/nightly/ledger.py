@@ -23,6 +23,7 @@ from typing import Any
 
 from minimizer.buckets import Seen
 from minimizer.nightly.units import Event
+from minimizer.oracle.verdict import SEVERITY
 
 FILE = "night.jsonl"
 
@@ -128,8 +129,12 @@ class NightState:
 
     @property
     def pending(self) -> list[Event]:
-        """Suspects that nobody has looked into yet."""
-        return [s for name, s in self.suspects.items() if name not in self.settled]
+        """Suspects that nobody has looked into yet: worst first, then those with the fewest calls.
+
+        A lost error is common and seldom worth the time that a crash or a wrong value is.
+        """
+        waiting = [s for name, s in self.suspects.items() if name not in self.settled]
+        return sorted(waiting, key=lambda s: (-SEVERITY.get(s.get("kind", ""), 0), len(s.get("calls", ()))))
 
     @property
     def next_program(self) -> int:

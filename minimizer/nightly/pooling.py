@@ -18,7 +18,7 @@ from minimizer.case import Case, Value
 from minimizer.fuzz import InputSpace
 from minimizer.nightly.joining import ALONE, side_by_side
 from minimizer.oracle.bench import COMPILED_STAGES, RUN_TIMEOUT, loss_failure
-from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.oracle.verdict import Failure, Severity, Verdict
 from minimizer.sandbox import Sandbox, TaskError, Worker, WorkerLost
 
 PRELOAD = "minimizer.nightly.warm"
@@ -124,6 +124,7 @@ class _Attempt:
         self._package = sandbox.scratch / f"pool-{number}.pt2"
         self._worker: Worker | None = None
         self._convicted: set[int] = set()
+        self._lost_errors: dict[int, Suspect] = {}
 
     def close(self) -> None:
         """End the worker and remove the package."""
@@ -200,6 +201,7 @@ class _Attempt:
             ]
             if any(values is not None for values in given):
                 self._round(given, report)
+        report.suspects += self._lost_errors.values()
 
     def _round(self, given: Sequence[Sequence[Value] | None], report: PoolReport) -> None:
         try:
@@ -255,12 +257,21 @@ class _Attempt:
         return self._worker.call(TASKS + task, *args, timeout=ROUND_TIMEOUT, stage_timeout=limits)
 
     def _convict(self, k: int, values: Sequence[Value], failure: Failure, report: PoolReport) -> None:
-        """A member that failed is done with: its other inputs would tell of the same failure."""
-        self._convicted.add(k)
+        """A member that failed is done with: its other inputs would tell of the same failure.
+
+        A lost error is kept until the last round. Empty inputs give many of them, and something worse in the
+        same program would go unseen.
+        """
         if failure.stage.startswith(ALONE):
             failure = replace(failure, stage="run")
         case = self._cases[k]
-        report.suspects.append(Suspect(replace(case, values=tuple(values)), failure, case.values))
+        suspect = Suspect(replace(case, values=tuple(values)), failure, case.values)
+        if failure.severity == Severity.LOST_ERROR:
+            self._lost_errors.setdefault(k, suspect)
+            return
+        self._convicted.add(k)
+        self._lost_errors.pop(k, None)
+        report.suspects.append(suspect)
 
 
 def _blamed(lost: WorkerLost) -> int | None:

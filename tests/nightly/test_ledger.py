@@ -37,6 +37,16 @@ def test_what_is_known(tmp_path):
     assert state.total("judged") == 40
 
 
+def test_the_worst_suspect_is_looked_into_first_then_the_simplest(tmp_path):
+    ledger = Ledger(tmp_path / "night.jsonl")
+    suspects = [("p1", "lost_error", ["amax"]), ("p2", "wrong_value", ["amin", "add"])]
+    suspects += [("p3", "wrong_value", ["amin"]), ("p4", "crash", ["pad", "mm", "add"])]
+    ledger.write(
+        {"did": "suspect", "id": name, "kind": kind, "calls": calls} for name, kind, calls in suspects
+    )
+    assert [s["id"] for s in ledger.state.pending] == ["p4", "p3", "p2", "p1"]
+
+
 def test_reading_again_and_writing_twice_changes_nothing(tmp_path):
     path = tmp_path / "night.jsonl"
     Ledger(path).write(EVENTS)
