@@ -22,6 +22,7 @@ from minimizer.narrow import Narrowed
 from minimizer.options import ABLATION_SHARE, ABLATION_UNTIL, TOOLS_UNTIL
 from minimizer.oracle.bench import CaseBench
 from minimizer.oracle.verdict import Failure
+from minimizer.region import said
 
 if TYPE_CHECKING:
     from minimizer.run import Run
@@ -46,7 +47,7 @@ def diagnose(run: Run, failure: Failure, case: Case, narrowed: Narrowed | None, 
 
 def _explain(run: Run, failure: Failure, case: Case) -> None:
     names = tuple(i.name for i in case.program.inputs)
-    told = meaning(failure, run.package, names, str((run.record.region or {}).get("predicate") or ""))
+    told = meaning(failure, run.package, names, said(str((run.record.region or {}).get("predicate") or "")))
     run.note(explanation=render.as_markdown(told))
     first = told[0] if told else None
     if first is not None and first.family != "outcome" and first.explanation.cause:

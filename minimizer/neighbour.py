@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from minimizer.case import Case
+from minimizer.program import Program
 
 
 def nearest(result: Case, passing: Iterable[Case]) -> Case | None:
@@ -56,4 +57,24 @@ def difference(result: Case, neighbour: Case) -> str:
         return f"with the settings {left}" if left else "with default settings"
     parts = [f"without {', '.join(gone)}"] if gone else []
     parts += [f"with {', '.join(more)}"] if more else []
-    return "; ".join(parts) or "the same calls on other inputs"
+    return (
+        "; ".join(parts or _inputs_apart(result.program, neighbour.program))
+        or "the same calls, otherwise used"
+    )
+
+
+def _inputs_apart(ours: Program, theirs: Program) -> list[str]:
+    """In what the inputs of two programs with the same calls differ."""
+    if len(ours.inputs) != len(theirs.inputs):
+        return [f"{len(theirs.inputs)} inputs instead of {len(ours.inputs)}"]
+    parts = []
+    for one, other in zip(ours.inputs, theirs.inputs, strict=True):
+        for what, here, there in (
+            ("dtype", one.meta.dtype, other.meta.dtype),
+            ("shape", list(one.meta.shape), list(other.meta.shape)),
+            ("strides", list(one.meta.stride), list(other.meta.stride)),
+        ):
+            if here != there:
+                parts.append(f"{other.name} of {what} {there} instead of {here}")
+                break
+    return parts

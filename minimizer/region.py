@@ -41,15 +41,19 @@ class Region:
     fails: str = field(default="", compare=False, repr=False)
     passes: str = field(default="", compare=False, repr=False)
 
-    @property
-    def everywhere(self) -> bool:
-        """Whether every size tried fails."""
-        return self.predicate == "True"
-
     def in_words(self) -> str:
         """The region and its evidence for a person to read."""
-        where = "every size" if self.everywhere else self.predicate
+        where = said(self.predicate)
         return f"{where} ({self.sizes_failing} of {self.sizes_tried} sizes tried fail)"
+
+
+EVERYWHERE = "True"
+"""The predicate where every size tried fails."""
+
+
+def said(predicate: str) -> str:
+    """A predicate for a person to read: the expression, or that it is every size."""
+    return "every size" if predicate == EVERYWHERE else predicate
 
 
 @dataclass(frozen=True)

@@ -408,6 +408,7 @@ class Run:
             program=None if whole else best.program,
         )
         if narrowed is not None:
+            self.note(message=final.message[:2000], detail=final.detail, figures=final.figures)
             self.kernel(best, final)
             self.meter.mark("kernel")
         diagnose(self, failure, best, narrowed, found)

@@ -47,6 +47,12 @@ def test_else_the_program_with_most_calls_in_common():
     assert difference(result, found) == "without aten.neg.default; with aten.exp.default"
 
 
+def test_the_same_calls_on_another_kind_of_input():
+    other = replace(META, dtype="int64")
+    program = replace(RESULT.program, inputs=(Input("x", other),))
+    assert difference(RESULT, replace(RESULT, program=program)) == "x of dtype int64 instead of float32"
+
+
 def test_settings_are_named():
     result = chain("aten.relu.default", config=(("freezing", True),))
     other = chain("aten.relu.default", "aten.relu.default")

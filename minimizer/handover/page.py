@@ -26,6 +26,7 @@ from minimizer.handover.report import (
 )
 from minimizer.handover.scrub import scrub
 from minimizer.program import Program
+from minimizer.region import said
 
 if TYPE_CHECKING:
     import jinja2
@@ -79,6 +80,7 @@ def report_html(evidence: Evidence) -> str:
         inputs=[*map(_earlier, earlier_calls(record)), *map(_input, count(), record.failing_input or ())],
         values=values,
         output="" if values else scrub(without_warnings(record.output)[:_LONGEST]),
+        where=said(str((record.region or {}).get("predicate") or "")),
         region=region_svg(_tried(record)),
         before=graph_svg(evidence.before, marked) if evidence.before is not None and marked else "",
         after=graph_svg(program) if program is not None and program.nodes else "",

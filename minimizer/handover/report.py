@@ -14,6 +14,7 @@ from minimizer.case import contiguous_stride
 from minimizer.handover.record import Certificate, RunRecord
 from minimizer.handover.scrub import scrub
 from minimizer.program import Program, TensorMeta
+from minimizer.region import said
 
 LIMIT = 60_000
 """Characters: an issue on GitHub takes 65,536."""
@@ -164,7 +165,7 @@ def _inputs(record: RunRecord) -> str:
         counted = ""
         if region.get("sizes_tried") is not None:
             counted = f" ({region.get('sizes_failing')} of {region['sizes_tried']} sizes tried fail)"
-        lines += ["", f"Fails at: {region['predicate']}{counted}."]
+        lines += ["", f"Fails at: {said(str(region['predicate']))}{counted}."]
     return "\n".join(lines)
 
 

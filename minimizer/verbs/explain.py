@@ -20,6 +20,7 @@ from minimizer.explain.generated import Unreadable, read_generated
 from minimizer.explain.router import Found, search_stream, search_text
 from minimizer.explain.traced import with_code
 from minimizer.options import NONE, UNUSABLE, Unusable
+from minimizer.region import said
 from minimizer.verbs.verb import Verb
 
 BRING = (
@@ -149,7 +150,7 @@ def _failure(plain: dict[str, Any]) -> outcome.Told | None:
 def _told(failure: dict[str, Any], beside: dict[str, Any]) -> outcome.Told:
     text = {key: str(failure.get(key) or "") for key in ("stage", "message", "detail", "figures")}
     region = beside.get("region")
-    predicate = str(region.get("predicate") or "") if isinstance(region, dict) else ""
+    predicate = said(str(region.get("predicate") or "")) if isinstance(region, dict) else ""
     return outcome.Told(
         kind=str(failure.get("kind") or failure.get("status") or ""), region=predicate, **text
     )
