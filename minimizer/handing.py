@@ -22,7 +22,7 @@ from minimizer.handover.whole import PROGRAM_FILE, PROGRAM_TARGET, whole_source
 from minimizer.kernel_alone import stack_of
 from minimizer.narrow import Narrowed
 from minimizer.neighbour import difference, nearest
-from minimizer.options import FAILURE
+from minimizer.options import FAILURE, TOOLS_UNTIL
 from minimizer.oracle.requests import TASKS
 from minimizer.oracle.verdict import Failure
 from minimizer.sandbox import TaskError, WorkerLost
@@ -83,7 +83,8 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
         _passing_neighbour(run, case, narrowed, found)
     run.meter.mark("report")
     run.note()
-    if verified.holds and failure.kind in DEATHS and not run.record.native_stack:
+    late = run.clock.past(TOOLS_UNTIL)()
+    if verified.holds and failure.kind in DEATHS and not run.record.native_stack and not late:
         run.note(native_stack=stack_of(run.folder.path, "repro"))
     gather(run, failure)
     write_reports(run.folder, run.record)

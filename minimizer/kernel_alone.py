@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -70,16 +70,24 @@ def hand_over_kernel(
     found: Pinpointed,
     case: Case,
     version: str,
+    late: Callable[[], bool] = lambda: False,
 ) -> Alone:
-    """Write the script of the kernel at fault and run it; it is removed when it does not fail every time."""
+    """Write the script of the kernel at fault and run it; it is removed when it does not fail every time.
+
+    When it is `late`, AddressSanitizer and gdb, which cost minutes, are left to the reader.
+    """
     for name in (SCRIPT, INPUTS):
         folder.remove(name)
     if found.fault.place != "kernel" or found.kernel is None:
         return Alone(found.fault)
     try:
-        return _written(sandbox, folder, store, found.fault, found.kernel, case, version)
+        fault, script = _written(sandbox, folder, store, found.fault, found.kernel, case, version)
     except (TaskError, WorkerLost, ValueError) as problem:
         return Alone(found.fault, note=f"no {SCRIPT}: the kernel cannot be written out ({problem})"[:300])
+    if script is None:
+        return Alone(fault, note=f"no {SCRIPT}: what the kernel should compute is no part of the graph")
+    alone = _proven(sandbox, folder, fault, script)
+    return _seen_by_tools(folder.path, alone, script, late) if alone.text else alone
 
 
 def _written(
@@ -90,10 +98,11 @@ def _written(
     kernel: KernelCase,
     case: Case,
     version: str,
-) -> Alone:
+) -> tuple[Fault, KernelScript | None]:
+    """Write the script; None where there is nothing to compare the kernel with."""
     way = fault.way if fault.way != "leave" else "die"
     if way == "compare" and (kernel.program is None or not any(arg.output for arg in kernel.args)):
-        return Alone(fault, note=f"no {SCRIPT}: what the kernel should compute is no part of the graph")
+        return fault, None
     wrong = ""
     if way == "compare":
         wrong, kernel = _compared(kernel, fault)
@@ -118,7 +127,7 @@ def _written(
         environment=_quiet(case),
     )
     folder.write(SCRIPT, script.text())
-    return _proven(sandbox, folder, fault, script)
+    return fault, script
 
 
 def _title(fault: Fault) -> str:
@@ -207,7 +216,7 @@ class _Clerk:
 
 
 def _proven(sandbox: Sandbox, folder: RunFolder, fault: Fault, script: KernelScript) -> Alone:
-    """Run the script alone, and under AddressSanitizer where memory is in question."""
+    """Run the script alone, as often as it takes to claim it."""
     runs = [run_cold(folder.path, STEM)]
     runs += [run_warm_aloud(folder.path, sandbox, "", STEM) for _ in range(RUNS - 1)]
     failures = sum(status == 1 and TRACEBACK not in output for status, output in runs)
@@ -220,11 +229,21 @@ def _proven(sandbox: Sandbox, folder: RunFolder, fault: Fault, script: KernelScr
             return Alone(fault, note=f"no {SCRIPT}: it cannot be run by itself ({last})")
         said = f"by itself the kernel fails in {failures} of {RUNS} fresh runs, so no {SCRIPT} is handed over"
         return Alone(fault, note=said, runs=RUNS, failures=failures)
-    if fault.way in ("leave", "asan") or any(name in fault.evidence for name in ("SIGSEGV", "SIGBUS")):
-        fault = _under_asan(folder.path, fault)
-    stack = stack_of(folder.path, STEM) if script.way == "die" else ""
     said = f"{folder.path / SCRIPT} · fails {RUNS} of {RUNS} fresh runs"
-    return Alone(fault, script.text(), said, RUNS, failures, stack)
+    return Alone(fault, script.text(), said, RUNS, failures)
+
+
+def _seen_by_tools(folder: Path, alone: Alone, script: KernelScript, late: Callable[[], bool]) -> Alone:
+    """With what AddressSanitizer says where memory is in question, and the native stack where it dies."""
+    evidence = alone.fault.evidence
+    memory = alone.fault.way in ("leave", "asan") or "SIGSEGV" in evidence or "SIGBUS" in evidence
+    if not memory and script.way != "die":
+        return alone
+    if late():
+        more = f"not run for want of time: python {SCRIPT} --asan" if memory else "no time for gdb"
+        return replace(alone, note=f"{alone.note}\n{more}")
+    fault = _under_asan(folder, alone.fault) if memory else alone.fault
+    return replace(alone, fault=fault, stack=stack_of(folder, STEM) if script.way == "die" else "")
 
 
 def stack_of(folder: Path, stem: str) -> str:

@@ -34,6 +34,7 @@ from minimizer.options import (
     NONE,
     OPEN_SHARE,
     OUTSIDE_SHARE,
+    REDUCE_SHARE,
     REGION_SHARE,
     SANITIZED_COMPILE,
     SIGNS_LIMIT,
@@ -422,7 +423,13 @@ class Run:
             found = pinpoint(self.sandbox, case, self.folder.store, failure, self.record.cause or "")
             versions = dict(self.record.versions or {})
             alone = hand_over_kernel(
-                self.sandbox, self.folder, self.folder.store, found, case, versions.get("torch", "")
+                self.sandbox,
+                self.folder,
+                self.folder.store,
+                found,
+                case,
+                versions.get("torch", ""),
+                self.clock.past(REDUCE_SHARE),
             )
         self.console.say("kernel", alone.fault.text + (f"\n{alone.note}" if alone.note else ""))
         self.note(kernel=alone.summary, kernel_repro=alone.text, native_stack=alone.stack)

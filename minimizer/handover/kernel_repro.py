@@ -52,7 +52,6 @@ def with_asan() -> bool:
     libraries = [subprocess.check_output(["g++", n], text=True).strip() for n in names]
     env = {**os.environ, "LD_PRELOAD": ":".join(libraries)}
     env["ASAN_OPTIONS"] = "detect_leaks=0:alloc_dealloc_mismatch=0"
-    silent = True
     for build in BUILDS:
         command = [sys.executable, __file__, "child", "--asan", build]
         job = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
@@ -62,12 +61,13 @@ def with_asan() -> bool:
         seen = kind[1] if kind else "sees nothing"
         print(f"AddressSanitizer, {build[2:]} build: {seen}")
         if kind:
-            silent = False
             print(report[report.index("ERROR: AddressSanitizer") :][:4000])
         if kind and at:
             line = linecache.getline(at[1], int(at[2])).strip()
             print(f"line {at[2]} of the {build[2:]} kernel: {line}")
-    return silent
+        if kind:
+            return False
+    return True
 '''
 
 
