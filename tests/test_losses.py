@@ -32,6 +32,23 @@ def test_elsewhere_it_is_not_the_compiler_s(lost):
     assert loss_verdict(lost).status == "invalid"
 
 
+@pytest.mark.parametrize(
+    ("lost", "kind"),
+    [
+        (Died(-11, "", ""), "crash"),
+        (Died(-6, "eager", "free(): invalid next size (fast)"), "crash"),
+        (Died(-6, "", "terminate called without an active exception"), None),
+        (Died(3, "", ""), None),
+        (TimedOut(9, "eager", ""), None),
+    ],
+)
+def test_a_heap_that_compiled_code_may_have_broken_before(lost, kind):
+    verdict = loss_verdict(lost, used=True)
+    assert (verdict.failure.kind if verdict.failure else None) == kind
+    assert verdict.failure is None or verdict.failure.stage == "run"
+    assert loss_verdict(lost).status == "invalid"
+
+
 def test_comparing_for_long_is_no_hang():
     verdict = loss_verdict(TimedOut(60, "compare", ""))
     assert verdict.status == "invalid"

@@ -85,6 +85,17 @@ def test_what_eager_does_alone_is_not_the_compiler_s(lost):
     assert verdict.reason.startswith("eager: ")
 
 
+def test_a_heap_found_broken_in_eager_is_the_work_of_an_earlier_call():
+    broken = Died(-6, "", "corrupted size vs. prev_size")
+    answers = iter([PASS, broken, PASS, broken])
+    made = bench(judge_inputs=lambda args, limits: next(answers))
+    assert made.judge(GIVEN).status == "pass"
+    assert made.judge(GIVEN).failure.kind == "crash"
+    made._sandbox.answers["eager_problem"] = broken
+    assert made.judge(GIVEN).status == "pass"
+    assert made.judge(GIVEN).status == "invalid", "eager alone breaks it"
+
+
 def test_eager_is_asked_for_every_call():
     asked = []
     made = bench(judge_inputs=CRASH, eager_problem=lambda args, limits: asked.append(args[0]) or "")

@@ -23,7 +23,7 @@ from minimizer.case import Case, Value, Values
 from minimizer.contract import Misuse
 from minimizer.oracle.requests import TASKS, Brought, TargetInfo, TargetRequest
 from minimizer.oracle.sanitizer import read_report
-from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.oracle.verdict import Failure, Verdict, crash_class
 from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, Worker, WorkerLost
 
 PASSED = 400
@@ -50,9 +50,14 @@ SLOWER = 20
 """How many times longer than eager, or than all of a judgement that ended, a compiled call may take."""
 
 
-def loss_verdict(lost: WorkerLost) -> Verdict:
-    """What a worker's end says about the input it was judging."""
-    if lost.stage not in COMPILED_STAGES:
+def loss_verdict(lost: WorkerLost, *, used: bool = False) -> Verdict:
+    """What a worker's end says about the input it was judging.
+
+    `used` tells that compiled code had run in it before: a broken heap is then taken for its work, wherever
+    it is noticed.
+    """
+    late = used and isinstance(lost, Died) and crash_class(lost.signal, lost.output) == "memory"
+    if lost.stage not in COMPILED_STAGES and not late:
         return Verdict("invalid", reason=f"eager: {lost}")
     if isinstance(lost, TimedOut) and lost.stage == "compare":
         # No compiled code is at work there: eager and the free executions are, many times over.
@@ -65,7 +70,7 @@ def loss_verdict(lost: WorkerLost) -> Verdict:
 
 def loss_failure(lost: WorkerLost) -> Failure:
     """A death as a crash, a silence as a hang."""
-    stage = "run" if lost.stage == "compare" else lost.stage
+    stage = lost.stage if lost.stage in ("lower", "cxx", "package", "load") else "run"
     if isinstance(lost, TimedOut):
         message = f"no answer within {lost.seconds:.0f} s in stage {stage!r}"
         return Failure("hang", stage, message, "", lost.output)
@@ -106,6 +111,7 @@ class TargetBench:
         self._environment = environment
         self._worker: Worker | None = None
         self._loaded = False
+        self._used = False
         self.open_timeout = OPEN_TIMEOUT
         self.watch: Watch = unwatched
         self.timeout = 60.0
@@ -115,7 +121,7 @@ class TargetBench:
     def _fresh(self) -> Worker:
         self.close()
         self._worker = self._sandbox.worker(self._environment, directory=_here())
-        self._loaded = False
+        self._loaded = self._used = False
         self.workers += 1
         return self._worker
 
@@ -178,7 +184,7 @@ class TargetBench:
         except LoadFailed as problem:
             return Verdict("fail", problem.failure)
         except WorkerLost as lost:
-            verdict = loss_verdict(lost)
+            verdict = loss_verdict(lost, used=self._used)
             if plainly or not verdict.failed:
                 return verdict
             limit = self.run_timeout
@@ -200,6 +206,7 @@ class TargetBench:
             timeout=self.timeout,
             stage_timeout={"run": self.run_timeout},
         )
+        self._used = True
         self._allow(time.monotonic() - started)
         return verdict
 
@@ -406,7 +413,7 @@ class CaseBench:
         except WorkerLost as lost:
             if isinstance(lost, TimedOut) and time.monotonic() >= self.until:
                 raise OutOfBudget from lost
-            return loss_verdict(lost)
+            return loss_verdict(lost, used=task == "judge_again")
         except TaskError as problem:
             self.errors.append(problem.traceback)
             return Verdict("invalid", reason=f"cannot be judged: {problem}"[:500])
