@@ -8,12 +8,14 @@ that dies on other inputs is repeated with one member's inputs at a time: that n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from minimizer.buckets import calls_of
 from minimizer.case import Case, Value
 from minimizer.fuzz import InputSpace
 from minimizer.nightly.joining import ALONE, side_by_side
@@ -97,12 +99,26 @@ class PoolBench:
 
 
 def parts(cases: Sequence[Case], failure: Failure) -> list[list[Case]]:
-    """Two pools for one that failed: those that call the operator that the failure names, else halves."""
-    named = [c for c in cases if failure.op and any(n.target == failure.op for n in c.program.nodes)]
+    """Two pools for one that failed: those with calls that the failure names, else halves.
+
+    A lowering error names an operator. The C++ compiler names the functions that it does not accept, and a
+    kernel is called after the operators in it (``cpp_fused_lerp_mul_3``).
+    """
+    named = [case for case in cases if _is_named(case, failure)]
     if 0 < len(named) < len(cases):
         return [[c for c in cases if c not in named], named]
     middle = len(cases) // 2
     return [list(cases[:middle]), list(cases[middle:])]
+
+
+def _is_named(case: Case, failure: Failure) -> bool:
+    if failure.op and any(node.target == failure.op for node in case.program.nodes):
+        return True
+    kernels = [f"_{words}_" for words in _KERNEL.findall(failure.message)]
+    return any(f"_{call}_" in kernel for call in calls_of(case.program) for kernel in kernels)
+
+
+_KERNEL = re.compile(r"\bcpp_fused_(\w+)_\d+\b")
 
 
 class _Shrunk(Exception):

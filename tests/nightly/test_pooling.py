@@ -26,6 +26,18 @@ def test_a_failed_pool_is_parted_by_the_operator_that_the_failure_names():
     assert (rest, named) == ([pool[0], pool[2]], [pool[1]])
 
 
+def test_a_pool_that_the_compiler_refuses_is_parted_by_the_kernels_that_it_names():
+    pool = [
+        case("aten.relu.default"),
+        case("aten.lerp.Scalar"),
+        case("aten.abs.default"),
+        case("aten.mul.Tensor"),
+    ]
+    said = "x.cpp: In function 'void cpp_fused__to_copy_lerp_mul_12(const bool*)':\nx.cpp:9: error: no match"
+    rest, named = parts(pool, Failure("cxx_error", "cxx", said))
+    assert (rest, named) == ([pool[0], pool[2]], [pool[1], pool[3]])
+
+
 @pytest.mark.parametrize("op", ["", "aten.other.default"])
 def test_else_it_is_halved(op):
     pool = [case("aten.relu.default", shape=(2, k)) for k in range(2, 7)]
