@@ -15,6 +15,9 @@ NONE, FAILURE, UNUSABLE, MISUSE, INTERRUPTED = 0, 1, 2, 3, 130
 FUZZ_SHARE = 0.5
 """Share of the budget after which the search for a failure ends."""
 
+LEAST_SEARCH_SHARE = 0.15
+"""Share of the budget that the search gets at least, however long opening and compiling took."""
+
 STEADY_SHARE = 0.05
 """Share of the budget in which what was right is called in other manners."""
 
@@ -104,9 +107,10 @@ class Clock:
         """The time, of the monotonic clock, when a share of the budget is spent."""
         return self.start + share * self.budget
 
-    def past(self, share: float) -> Callable[[], bool]:
-        """Whether a share of the budget is spent, asked later."""
-        return lambda: self.spent > share * self.budget
+    def past(self, share: float, *, least: float = 0.0) -> Callable[[], bool]:
+        """Whether a share of the budget is spent, asked later; the share `least` is left from now on."""
+        end = max(share, self.spent / self.budget + least) if least else share
+        return lambda: self.spent > end * self.budget
 
 
 @dataclass

@@ -29,6 +29,7 @@ from minimizer.mapping import map_region
 from minimizer.options import (
     COMPILE_SHARE,
     FAILURE,
+    LEAST_SEARCH_SHARE,
     MILD_SHARE,
     MISUSE,
     NONE,
@@ -292,8 +293,8 @@ class Run:
                 seed=self.options.seed,
                 stateful=info.stateful,
                 most=self.options.most_inputs,
-                give_up=self.clock.past(self.options.search_share),
-                settle=self.clock.past(MILD_SHARE),
+                give_up=self.clock.past(self.options.search_share, least=LEAST_SEARCH_SHARE),
+                settle=self.clock.past(MILD_SHARE, least=0.5 * LEAST_SEARCH_SHARE),
                 progress=bar.at,
             )
         took = max(self.clock.spent - started, 1e-3)
@@ -310,7 +311,7 @@ class Run:
     def unsteady(self, info: TargetInfo, passed: Sequence[Values]) -> fuzz.Finding | None:
         """Call what was right in other manners: over and over, after a second load, from threads."""
         ways = steady.manners(info.program, info.stateful, self.request.variant.path)
-        give_up = self.clock.past(self.options.search_share + STEADY_SHARE)
+        give_up = self.clock.past(self.options.search_share + STEADY_SHARE, least=STEADY_SHARE)
         finding, tried = steady.unsteady(self.bench.judge, ways, tuple(info.examples), passed, give_up)
         if tried:
             ended = "right" if finding is None else f"wrong {MANNERS[finding.manner]}"
