@@ -148,15 +148,14 @@ def _settled(program: Program, store: Store) -> Program:
     plain = replace(program, args=None, kwargs=())
     fixed = rename(plain, {}, {s.name: s.hint for s in plain.symbols})
     from_zero = replace(plain, symbols=tuple(replace(s, low=0) for s in plain.symbols))
-    *wider, last = dict.fromkeys((from_zero, plain, fixed))
-    for candidate in wider:
+    for candidate in (from_zero, plain) if plain.symbols else ():
         try:
             ProgramSubject(candidate, store).export()
             return candidate
         except stages.StageError:
             continue
-    ProgramSubject(last, store).export()
-    return last
+    ProgramSubject(fixed, store).export()
+    return fixed
 
 
 def _sample(name: str, dtype: str, number: int) -> Any:

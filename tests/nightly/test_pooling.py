@@ -182,10 +182,12 @@ def test_the_operator_database_gives_programs_with_dynamic_dims(tmp_path):
             Plan((Call("acosh", "float32"), Call("acosh", "float32", 0, (1,)))),
             Plan((Call("bernoulli", "float32"),)),
             Plan((Call("acosh", "float32"),)),
+            Plan((Call("nn.functional.max_pool2d", "float32", 1),)),  # lists among its arguments
         ]
         cases, left_out = programs_of(catalogue, wanted)
     assert left_out == 2  # random, and there already
-    (_, alone), (_, chain) = cases
+    (_, alone), (_, chain), (_, pooling) = cases
+    assert pooling.program.inputs[0].meta.dtype == "float32"
     assert {s.low for s in alone.program.symbols} == {0}  # what is empty is tried too
     assert alone.program.dynamic_dims and alone.program.operator_count == 1
     assert len(chain.program.inputs) == 1 and chain.program.operator_count == 2
