@@ -14,6 +14,7 @@ from minimizer.case import Value
 from minimizer.contract import Misuse
 from minimizer.fuzz import Finding
 from minimizer.oracle.bench import TargetBench
+from minimizer.oracle.verdict import ASSERTED
 from minimizer.program import Program
 
 CALLS = 2
@@ -57,4 +58,8 @@ def judge(bench: TargetBench, values: Sequence[Value]) -> Answer:
         fix = "the compiler has no part in this: make eager accept them, or pass others"
         said = "some on which it " + verdict.reason.removeprefix("eager ").splitlines()[0]
         return Answer(misuse=Misuse("inputs", "inputs that the model accepts in eager", said, fix))
+    if verdict.reason.startswith(ASSERTED):
+        said = "some on which it says: " + verdict.reason.removeprefix(ASSERTED).splitlines()[0]
+        fix = "pass others, or let torch._check in the model allow these and export it again"
+        return Answer(misuse=Misuse("inputs", "values that the exported program accepts", said, fix))
     return Answer(said=f"cannot be judged: {verdict.reason}; the search goes on without them")

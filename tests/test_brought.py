@@ -6,7 +6,7 @@ from minimizer import brought
 from minimizer.case import Stored, Value
 from minimizer.contract import Misuse
 from minimizer.oracle.requests import Brought
-from minimizer.oracle.verdict import Failure, Verdict
+from minimizer.oracle.verdict import ASSERTED, Failure, Verdict
 from minimizer.program import Input, Program, Symbol, TensorMeta
 
 PROGRAM = Program(
@@ -81,6 +81,13 @@ def test_what_eager_refuses_is_no_business_of_the_compiler_s():
     misuse = brought.judge(Bench(verdict=refused), (COLUMNS,)).misuse
     assert misuse is not None
     assert misuse.actual == "some on which it raises IndexError: index 7 is out of bounds"
+
+
+def test_values_that_only_the_exported_program_refuses_are_misuse():
+    refused = Verdict("invalid", reason=ASSERTED + "Runtime assertion failed for expression u0 >= 2\nmore")
+    misuse = brought.judge(Bench(verdict=refused), (COLUMNS,)).misuse
+    assert misuse is not None
+    assert misuse.actual == "some on which it says: Runtime assertion failed for expression u0 >= 2"
 
 
 def test_what_cannot_be_judged_is_said():

@@ -36,7 +36,7 @@ from minimizer.oracle.outcome import (
     tensors_of,
 )
 from minimizer.oracle.torch_compile import compile_lazily
-from minimizer.oracle.verdict import SEVERITY, Failure, Verdict, error_kind
+from minimizer.oracle.verdict import ASSERTED, SEVERITY, Failure, Verdict, error_kind
 from minimizer.sandbox.worker import note, printed, printed_since
 
 PLAIN = 1000.0
@@ -293,7 +293,7 @@ class Session:
         if compiled.problem is not None:
             broken = self.asserted_against(calls)
             if broken:
-                return Verdict("invalid", reason=f"the exported program refuses these values: {broken}")
+                return Verdict("invalid", reason=ASSERTED + broken)
             failure = runtime_failure(compiled)
         if failure is None:
             mismatches, ratio = compare(compiled.values, eager.values)

@@ -142,6 +142,9 @@ class Verdict:
 
 PASS = Verdict("pass")
 
+ASSERTED = "the exported program refuses these values: "
+"""How the reason of an invalid case begins that breaks an assertion of the exported program."""
+
 _DTYPE = r"(?:u?int|b?float|complex)(?:8|16|32|64|128)"
 
 _NORMALISATIONS = [
