@@ -305,7 +305,7 @@ class Run:
             f"{report.invalid} refused by eager or guards · {end}",
         )
         also = tuple(f"{s}: {f.failure.message.splitlines()[0][:200]}" for s, f in report.also.items())
-        self.note(inputs_tried=report.tried, findings=also)
+        self.note(inputs_tried=report.tried, inputs_refused=report.invalid, findings=also)
         return report.finding or self.unsteady(info, report.passed)
 
     def unsteady(self, info: TargetInfo, passed: Sequence[Values]) -> fuzz.Finding | None:

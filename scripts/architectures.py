@@ -2,6 +2,7 @@
 
 Each is written as a model file, compiled, and given inputs until a limit or a failure. There is no download:
 weights are random. What is reported must be a compiler bug that can be shown by hand, or the oracle is wrong.
+Inputs that eager or the exported program refuses count among those tried, and are counted beside them.
 
     pip install -c constraints.txt -e .[architectures]
     python scripts/architectures.py --inputs 500 --out architectures-out
@@ -196,15 +197,16 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown architecture {unknown[0]!r}; there are {', '.join(ARCHITECTURES)}")
     given.out.mkdir(parents=True, exist_ok=True)
-    print(f"{'architecture':<16} {'calls':>5} {'inputs':>6}  answer")
-    alarms = 0
+    print(f"{'architecture':<16} {'calls':>5} {'inputs':>6} {'refused':>7}  answer")
+    alarms = judged = 0
     for name in given.names or ARCHITECTURES:
         found = search(name, given.out, given.inputs, given.budget)
         alarms += found["status"] == "failure"
+        judged += found["status"] != "unusable"
         answer = str(found.get("message") or found["status"]).splitlines()[0]
-        calls, tried = found.get("nodes_before", "-"), found.get("inputs_tried", "-")
-        print(f"{name:<16} {calls:>5} {tried:>6}  {answer}", flush=True)
-    print(f"{alarms} alarms")
+        counts = [found.get(key, "-") for key in ("nodes_before", "inputs_tried", "inputs_refused")]
+        print(f"{name:<16} {counts[0]:>5} {counts[1]:>6} {counts[2]:>7}  {answer}", flush=True)
+    print(f"{alarms} alarms in {judged} architectures")
     return 1 if alarms else 0
 
 

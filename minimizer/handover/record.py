@@ -27,6 +27,7 @@ class Certificate:
 class Summary:
     """The fields of summary.json, in order.
 
+    `inputs_refused` counts, of the inputs of the search, those that eager or the exported program refuses;
     `failing_input` is a list of {shape, stride, dtype, device}; `earlier_inputs` one such list for each call
     that has to come before, oldest first; `region` {predicate, sizes_tried,
     sizes_failing, symbols, fails, passes} (the last two as ``2,3 4,5``: sizes by symbol); `variants` a list
@@ -46,6 +47,7 @@ class Summary:
     nodes_before: int | None = None
     nodes_after: int | None = None
     inputs_tried: int | None = None
+    inputs_refused: int | None = None
     candidates: int | None = None
     compiles: int | None = None
     cpu_seconds: float | None = None
