@@ -71,6 +71,12 @@ def pooled(x):
     return torch.nn.functional.max_pool2d(x, 2, return_indices=True)[1]
 
 
+def columns(x, i):
+    out = torch.zeros(2, 3)
+    out[:, i] = x
+    return out
+
+
 CANCEL = torch.tensor([1e8, 1.0, -1e8]).repeat(20)
 TIES = torch.tensor([1.0, 2.0, 2.0, 0.0, 2.0])
 SEVERAL_NAN = torch.tensor([[[[1.0, NAN, 5.0, 2.0], [NAN, 3.0, 7.0, 0.0]]]])
@@ -117,6 +123,36 @@ FORGIVEN = {
         at(0, 2**31 - 1),
     ),
     "a cast of NaN": (lambda x: x.to(torch.int64), [torch.tensor([NAN, 1.0])], at(0, 0)),
+    "a cast that is written into a tensor": (
+        lambda x: torch.zeros(2, dtype=torch.int32).copy_(x),
+        [torch.tensor([NAN, 1.0])],
+        at(0, 77),
+    ),
+    "another of the rows that are written to one place": (
+        lambda x, i: torch.zeros(3).index_put((i,), x),
+        [torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 1, 0])],
+        at(1, 1.0),
+    ),
+    "another of the columns that are written to one place": (
+        columns,
+        [torch.arange(6.0).view(2, 3), torch.tensor([1, 1, 0])],
+        at((0, 1), 0.0),
+    ),
+    "another of the numbers that are scattered to one place": (
+        lambda x, i: torch.zeros(2, 2, dtype=torch.int64).scatter(1, i, x),
+        [torch.arange(6).view(2, 3), torch.tensor([[1, 0, 1], [0, 0, 0]])],
+        at((0, 1), 0),
+    ),
+    "another of the rows that are copied to one place": (
+        lambda x, i: torch.zeros(2, 3).index_copy(0, i, x),
+        [torch.arange(6.0).view(2, 3), torch.tensor([1, 1])],
+        at(1, torch.tensor([0.0, 1.0, 2.0])),
+    ),
+    "a size that depends on rounded data": (
+        lambda x: x[((x.exp().log() * 7).sin() > 0.0)],
+        [ON_THE_EDGE],
+        lambda e: e[1:] if len(e) > 1 else torch.cat([e, e]),
+    ),
     "a shift by too much": (lambda x: x << 70, [torch.tensor([1, 3])], lambda e: e + 1),
     "half precision in between": (
         lambda x: (x * 1.1 - x) * 100,
@@ -150,6 +186,22 @@ WRONG = {
     "infinity for a number": (lambda x: x.exp(), [gaussian(4)], at(1, INF)),
     "an integer": (lambda x: x * 3, [torch.tensor([1, 2])], at(1, 7)),
     "a comparison of inputs": (lambda x: x > 0.5, [torch.tensor([0.5, 0.6])], at(0, True)),
+    "a number that was not written to that place": (
+        lambda x, i: torch.zeros(3).index_put((i,), x),
+        [torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 1, 0])],
+        at(0, 1.0),
+    ),
+    "one of the writes where all are added": (
+        lambda x, i: torch.zeros(3).index_put((i,), x, accumulate=True),
+        [torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 1, 0])],
+        at(1, 1.0),
+    ),
+    "a row that was copied to a place of its own": (
+        lambda x, i: torch.zeros(2, 3).index_copy(0, i, x),
+        [torch.arange(6.0).view(2, 3), torch.tensor([1, 0])],
+        at(1, torch.tensor([3.0, 4.0, 5.0])),
+    ),
+    "a size that depends on inputs": (lambda x: x[x > 0.5], [torch.tensor([0.5, 0.6])], lambda e: e[:0]),
     "another dtype": (lambda x: x + 1, [gaussian(3)], lambda e: e.double()),
     "another layout": (lambda x: x * 2, [gaussian(2, 3)], lambda e: e.t().contiguous().t()),
 }

@@ -48,6 +48,13 @@ def double(x):
     return (x * 2,)
 
 
+def refusing(problem):
+    def compiled(*args):
+        raise RuntimeError(problem)
+
+    return compiled
+
+
 # Aliasing
 
 
@@ -123,29 +130,55 @@ def test_kinds_of_wrong_answers(eager, compiled, kind, flavour):
 
 
 def test_what_eager_refuses_and_the_compiled_program_takes_has_lost_an_error():
-    def refuses(x):
-        return (torch.index_select(x, 0, torch.tensor([9])),)
-
-    made = session(double, lambda x: [x])
-    made.subject = Subject(function(refuses), X)
-    made._guards = lambda *flat: None
-    failure = made.judge([X]).failure
+    made = session(lambda x, i: (x[i],), lambda x, i: [x], inputs=(X, torch.tensor([3, 2, 1, 0])))
+    failure = made.judge([X, torch.tensor([3, 2, 1, 9])]).failure
     assert (failure.kind, failure.exception) == ("lost_error", "IndexError")
+    assert failure.message.startswith("eager raises, the compiled program returns: index 9")
 
 
-# Assertions
+# What export does
+
+
+def test_a_check_that_is_left_out_while_exporting_is_no_lost_error():
+    def careful(x):
+        if not torch.compiler.is_exporting() and x.max() > 2.5:
+            raise ValueError("too loud")
+        return (x * 2,)
+
+    verdict = session(careful, double).judge([X])
+    assert verdict.status == "invalid"
+    assert verdict.reason == "eager raises ValueError: too loud; the exported program does not"
+
+
+def test_what_python_remembers_and_export_bakes_in_is_not_the_compiler_s():
+    seen = []
+
+    def growing(x):
+        seen.append(x)
+        return (torch.cat([x] * (len(seen) if not torch.compiler.is_exporting() else 1)),)
+
+    verdict = session(growing, lambda x: [x.clone()]).judge([X], [X])
+    assert verdict.status == "invalid"
+    assert verdict.reason.startswith("by export, not the compiler: eager returns shape [8]")
+
+
+def test_what_neither_eager_nor_the_exported_program_is_is_the_compiler_s():
+    failure = session(double, lambda x: [(x * 2)[:2]]).judge([X]).failure
+    assert (failure.kind, failure.flavour) == ("wrong_metadata", "shape")
+
+
+def test_what_the_exported_program_raises_too_is_no_spurious_error():
+    def loose(x, i):
+        return (x[i % 4] if not torch.compiler.is_exporting() else x[i],)
+
+    made = session(loose, refusing("index out of bounds"), inputs=(X, torch.tensor([3, 2])))
+    verdict = made.judge([X, torch.tensor([3, 9])])
+    assert (verdict.status, "index 9 is out of bounds" in verdict.reason) == ("invalid", True)
 
 
 def rows(y, n):
     """Two dims of which one is data; export asserts what makes the view possible, and that it is not -1."""
     return (y.view(n.item(), 2),)
-
-
-def refusing(problem):
-    def compiled(*args):
-        raise RuntimeError(problem)
-
-    return compiled
 
 
 Y, TWO = torch.arange(4.0), torch.tensor(2)

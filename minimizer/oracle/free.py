@@ -34,6 +34,7 @@ from minimizer.oracle.freedoms import (
     UNINITIALISED,
     WELL_DEFINED,
 )
+from minimizer.oracle.writes import in_any_order
 
 SPREAD_FACTOR = 8.0
 """How far outside the observed spread counts as outside: the worst case of a rounding error over a random
@@ -149,6 +150,8 @@ class Free(torch.fx.Interpreter):
                 lambda v: self._shake(v, inputs[id(v)], 0.5) if id(v) in inputs else v, (args, kwargs)
             )
         undefined = self._undefined(name, args) if noisy else None
+        if noisy:
+            args = in_any_order(name, args, kwargs, self.random) or args
         strained = noisy and self._may_overflow(name, args, exact)
         if noisy and name in TIES:
             out = self._shuffled(name, target, args, kwargs)
@@ -159,7 +162,8 @@ class Free(torch.fx.Interpreter):
         if noisy and name in UNINITIALISED and isinstance(out, torch.Tensor):
             return self._garbage(out)
         if undefined is not None and isinstance(out, torch.Tensor):
-            return torch.where(undefined.expand(out.shape), self._garbage(torch.empty_like(out)), out)
+            ruined = torch.where(undefined.expand(out.shape), self._garbage(torch.empty_like(out)), out)
+            return out.copy_(ruined) if mutates else ruined
         if noisy and any(word in name for word in COORDINATES) and isinstance(out, torch.Tensor):
             out = self._moved(out, args[0])
         elif noisy and not exact:
@@ -253,8 +257,8 @@ class Free(torch.fx.Interpreter):
         value = self.node.meta.get("val")
         if not args or not isinstance(args[0], torch.Tensor) or not isinstance(value, torch.Tensor):
             return None
-        source = args[0]
-        if name in ("to", "_to_copy", "type_as") and source.is_floating_point():
+        source = args[1] if name in ("copy", "copy_") else args[0]
+        if name in ("to", "_to_copy", "type_as", "copy", "copy_") and source.is_floating_point():
             if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
                 return None
             info = torch.iinfo(value.dtype)

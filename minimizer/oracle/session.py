@@ -17,10 +17,10 @@ import torch
 from torch.utils import _pytree as pytree
 
 from minimizer.oracle import stages
-from minimizer.oracle.aliasing import Shared, sharing
-from minimizer.oracle.assertions import asserts, broken_assertion
-from minimizer.oracle.compare import Mismatch, compare
+from minimizer.oracle.aliasing import sharing
+from minimizer.oracle.compare import Mismatch, compare, compare_leaf
 from minimizer.oracle.envelope import Envelope
+from minimizer.oracle.exported import Exported
 from minimizer.oracle.free import Free
 from minimizer.oracle.outcome import (
     Outcome,
@@ -94,7 +94,7 @@ class Session:
         self._load: Callable[[], Call] | None = None
         self._model: torch.nn.Module | None = None
         self._graph: torch.nn.Module | None = None
-        self._guards: Callable[..., Any] | None = None
+        self._exported: Exported | None = None
         self.stateful = False
 
     @property
@@ -198,17 +198,16 @@ class Session:
             note("compare")
         return self._outcome(values, flat, before)
 
+    @property
+    def exported(self) -> Exported:
+        """The exported program as a judge, made when first needed."""
+        if self._exported is None:
+            self._exported = Exported(self.ep, self._eager)
+        return self._exported
+
     def guards_reject(self, flat: Sequence[Any]) -> str:
         """Why the exported program's own guards refuse these inputs; empty when they accept."""
-        if self._guards is None:
-            self._guards = getattr(self.ep.module(), "_guards_fn", None) or (lambda *flat: None)
-        try:
-            self._guards(*clone_inputs(flat))
-        except AssertionError as problem:
-            return str(problem)
-        except Exception as problem:  # noqa: BLE001 (a guard that cannot be evaluated refuses as well)
-            return f"{type(problem).__name__}: {problem}"
-        return ""
+        return self.exported.guards_reject(flat)
 
     def judge(self, *calls: Flat, plainly: bool = False, manner: str = "") -> Verdict:
         """Judge flat inputs, given to one loaded program call after call; the first bad answer counts.
@@ -291,9 +290,9 @@ class Session:
         """The verdict on the last of some calls, which eager has answered."""
         failure: Failure | None = None
         if compiled.problem is not None:
-            broken = self.asserted_against(calls)
-            if broken:
-                return Verdict("invalid", reason=ASSERTED + broken)
+            refusal = self.exported.outcome(calls).problem
+            if refusal is not None:
+                return Verdict("invalid", reason=f"{ASSERTED}{refusal}"[:500])
             failure = runtime_failure(compiled)
         if failure is None:
             mismatches, ratio = compare(compiled.values, eager.values)
@@ -309,21 +308,11 @@ class Session:
             return Verdict("invalid", reason=f"out of contract: {rejected}")
         return Verdict("fail", failure)
 
-    def asserted_against(self, calls: Sequence[Flat]) -> str:
-        """The exported program's own assertion that the last of some calls breaks; empty when none does."""
-        module = self.ep.module(check_guards=False)
-        assert isinstance(module, torch.fx.GraphModule)
-        if not asserts(module):
-            return ""
-        stages.own_state(module)
-        _reseed()
-        return broken_assertion(module, list(map(clone_inputs, calls)))
-
     def _misplaced(self, calls: Sequence[Flat], eager: Outcome, compiled: Outcome) -> Failure | None:
         """Memory that the compiled program's results share, and neither eager's nor the exported one's do."""
         extra = compiled.shared - eager.shared
         if extra:
-            extra -= self._exported_shares(calls)
+            extra -= self.exported.outcome(calls).shared
         if not extra:
             return None
         first = min(extra)
@@ -334,15 +323,6 @@ class Session:
             outputs=tuple(sorted({pair.output for pair in extra})),
             flavour=f"output shares memory with {first.kind}",
         )
-
-    def _exported_shares(self, calls: Sequence[Flat]) -> frozenset[Shared]:
-        """What the exported program's results share at the last of some calls."""
-        module = self.ep.module(check_guards=False)
-        stages.own_state(module)
-        outcome = Outcome([])
-        for flat in calls:
-            outcome = self._eager(module, clone_inputs(flat), outcome)
-        return outcome.shared
 
     def bare_loop(self, inputs: Sequence[Sequence[Any]]) -> float:
         """Seconds for calling both sides on each of the flat inputs and comparing, with nothing else done."""
@@ -373,10 +353,12 @@ class Session:
         compiled = self._compiled(call, clone_inputs(flat))
         if compiled.problem is not None:
             return Verdict("invalid", reason=reason)
-        message = f"eager raises, the compiled program returns: {problem}"[:2000]
-        broken = self.asserted_against(calls)
+        if self.exported.outcome(calls).problem is None:
+            return Verdict("invalid", reason=f"{reason}; the exported program does not")
+        broken = self.exported.broken_assertion(calls)
         if broken:
             return Verdict("fail", missing_check(broken))
+        message = f"eager raises, the compiled program returns: {problem}"[:2000]
         return Verdict("fail", Failure("lost_error", "run", message, type(problem).__name__))
 
     def _judge_mismatches(
@@ -390,9 +372,9 @@ class Session:
         rejected = "" if plainly else self.guards_reject(calls[-1])
         if rejected:
             return Verdict("invalid", reason=f"out of contract: {rejected}")
-        broken = self.asserted_against(calls)
-        if broken:
-            return Verdict("fail", missing_check(broken, values=True))
+        verdict = None if plainly else self._by_export(mismatches, calls, compiled)
+        if verdict is not None:
+            return verdict
         envelope = Envelope(lambda seed, noise, promote: self._free(calls, seed, noise, promote))
         left: list[Mismatch] = []
         for mismatch in mismatches:
@@ -412,6 +394,24 @@ class Session:
         special = any(map(has_special_values, calls))
         return Verdict("fail", replace(failure, outputs=outputs), error_ratio=ratio, special=special)
 
+    def _by_export(
+        self, mismatches: Sequence[Mismatch], calls: Sequence[Flat], compiled: Outcome
+    ) -> Verdict | None:
+        """The verdict where it is the exported program that differs from eager; None where it does not.
+
+        Values are left to the envelope, whose baseline is the exported program.
+        """
+        exported = self.exported.outcome(calls)
+        if exported.problem is not None:
+            broken = self.exported.broken_assertion(calls)
+            if broken:
+                return Verdict("fail", missing_check(broken, values=True))
+            return Verdict("invalid", reason=f"{ASSERTED}{exported.problem}"[:500])
+        for mismatch in mismatches:
+            if mismatch.flavour != "values" and _as_exported(mismatch, compiled, exported):
+                return Verdict("invalid", reason=f"by export, not the compiler: {mismatch.figures}")
+        return None
+
     def _free(self, calls: Sequence[Flat], seed: int, noise: float, promote: bool) -> list[Any]:
         if self._graph is None:  # an execution keeps its state to itself, so all of them can share the graph
             self._graph = self.ep.module(check_guards=False)
@@ -423,3 +423,13 @@ class Session:
                 _reseed()
                 values = execution.call(clone_inputs(flat))
         return values
+
+
+def _as_exported(mismatch: Mismatch, compiled: Outcome, exported: Outcome) -> bool:
+    """Whether the compiled program is what the exported one is, in a way in which eager is otherwise."""
+    if mismatch.flavour == "structure":
+        return len(compiled.values) == len(exported.values)
+    if mismatch.index >= len(exported.values):
+        return False
+    found, _ = compare_leaf(mismatch.index, compiled.values[mismatch.index], exported.values[mismatch.index])
+    return found is None or found.flavour == "values"
