@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minimizer.capture import LADDER, Determinism, alike
+from minimizer.capture import LADDER, Determinism, alike, ladder
+from minimizer.capturing import on_rung
 from minimizer.case import Case, Value
 from minimizer.diagnosis import gather
 from minimizer.folder import BESIDE, RunFolder
@@ -66,6 +67,8 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
             case = attempt
             break
     assert verified is not None
+    if verified.wavers:
+        case, text, verified = _steadied(run, case, failure, found, verified)
     run.meter.mark("verify")
     run.folder.save_case(case, "case/reduced", {"signature": str(failure.signature)})
     entries: Sequence[Certificate] = ()
@@ -90,6 +93,26 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     write_reports(run.folder, run.record)
     _say_verified(run, verified)
     return FAILURE
+
+
+def _steadied(
+    run: Run, case: Case, failure: Failure, found: Determinism, verified: Verified
+) -> tuple[Case, str, Verified]:
+    """The case on the first rung of the ladder on which its repro fails every time; as it is if on none.
+
+    A heap that is corrupt is noticed sooner or later, and in a script of few calls perhaps too late.
+    """
+    late = run.clock.past(TOOLS_UNTIL)
+    for rung in ladder(run.bench.info.devices if run.bench.info else ())[1:]:
+        if late():
+            break
+        harder = on_rung(case, rung, ())
+        written = write_repro(run, harder, failure, found)
+        again = verify(run.folder.path, run.sandbox, verified.runs)
+        if again.holds:
+            run.console.say("", f"the repro alone fails now and then; {rung.name} it always does")
+            return harder, written, again
+    return case, write_repro(run, case, failure, found), verified
 
 
 def _environment(run: Run) -> str:

@@ -34,6 +34,11 @@ class Verified:
         """Whether every run failed and eager did not."""
         return self.failures == self.runs and self.silent_in_eager
 
+    @property
+    def wavers(self) -> bool:
+        """Whether it fails now and then."""
+        return 0 < self.failures < self.runs and self.silent_in_eager
+
 
 def _alone(folder: Path, stem: str) -> tempfile.TemporaryDirectory[str]:
     """A folder with nothing in it but the repro and what lies beside it under its name."""

@@ -208,7 +208,8 @@ def explain_host_stack(fact: HostStack) -> Explanation:
         next=(
             f"AOTI_RUNTIME_CHECK_INPUTS=1 {SCRIPT}   # are the inputs what was exported?",
             "aoti-minimize model.py   # finds the input, reduces the program",
-            f"MALLOC_PERTURB_=165 MALLOC_CHECK_=3 {SCRIPT}   # if it comes and goes",
+            "# if it comes and goes:",
+            f"LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3 MALLOC_PERTURB_=165 {SCRIPT}",
         ),
     )
 

@@ -117,7 +117,7 @@ ENDINGS = (
         "a kernel that writes past its output; the place of the message says nothing",
         next=(
             "aoti-minimize model.py   # reduces it",
-            f"MALLOC_PERTURB_=165 MALLOC_CHECK_=3 {SCRIPT}",
+            f"LD_PRELOAD=libc_malloc_debug.so.0 MALLOC_CHECK_=3 MALLOC_PERTURB_=165 {SCRIPT}",
             f"valgrind {SCRIPT}",
         ),
     ),
