@@ -16,6 +16,8 @@ from minimizer.layout import INDENT
 from minimizer.program import Program
 
 LONGEST_FOLDED = 64
+LONGEST_RETURNED = 80
+"""Characters of a line into which something was folded, and of one that just returns it."""
 
 
 def inline(lines: Sequence[str], program: Program) -> list[str]:
@@ -30,7 +32,8 @@ def inline(lines: Sequence[str], program: Program) -> list[str]:
     while k + 1 < len(folded):
         name, _, text = folded[k].partition(" = ")
         merged = _folded(name, text, folded[k + 1]) if name in values and uses[name] == 2 else None
-        if merged is not None and len(merged) <= LONGEST_FOLDED:
+        most = LONGEST_RETURNED if folded[k + 1] == f"return {name}" else LONGEST_FOLDED
+        if merged is not None and len(merged) <= most:
             folded[k : k + 2] = [merged]
             k = max(0, k - 1)
         else:

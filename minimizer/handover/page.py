@@ -22,6 +22,7 @@ from minimizer.handover.report import (
     earlier_calls,
     gist,
     title_line,
+    without_noise,
     without_warnings,
 )
 from minimizer.handover.scrub import scrub
@@ -88,7 +89,7 @@ def report_html(evidence: Evidence) -> str:
         judged=len(evidence.steps),
         kernel=dict(record.kernel or {}),
         kernel_lines=list(_kernel_lines(record)),
-        detail=scrub(record.detail.strip()[-_LONGEST:]),
+        detail=scrub(without_noise(record.detail.strip())[-_LONGEST:]),
         commands=list(_commands(record)),
         tables=list(_tables(record)),
         scrub=scrub,

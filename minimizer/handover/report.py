@@ -197,7 +197,27 @@ def _error(record: RunRecord) -> str:
     detail = record.detail.strip()
     if not detail:
         return ""
-    return _code(_cut(scrub(detail), _LONGEST_DETAIL))
+    return _code(_cut(scrub(without_noise(detail)), _LONGEST_DETAIL))
+
+
+_FRAME = re.compile(r'^  File "(?P<file>[^"]*)", line \d+, in ')
+_PLUMBING = re.compile(r"/contextlib\.py$|/minimizer/\w+/\w+\.py$")
+"""Files whose frames say nothing of a failure: context managers, and what called the compiler here."""
+
+
+def without_noise(traceback: str) -> str:
+    """A traceback without underlining, and without the frames that only pass a call on."""
+    kept: list[str] = []
+    plumbing = False
+    for line in traceback.splitlines():
+        frame = _FRAME.match(line)
+        if frame is not None:
+            plumbing = _PLUMBING.search(frame["file"]) is not None
+        elif not line.startswith("    "):
+            plumbing = False
+        if not plumbing and not re.fullmatch(r"\s+[~^]+\s*", line):
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _kernel(record: RunRecord) -> str:

@@ -99,8 +99,9 @@ def before_any_kernel(failure: Failure) -> Fault | None:
     if failure.kind == "hang" and failure.stage in ("lower", "cxx"):
         return Fault("code generation", "compilation does not come to an end, so no kernel has run")
     if failure.stage == "lower":
-        first = failure.message.strip().partition("\n")[0][:120].removeprefix(f"{failure.exception}: ")
-        said = f"{failure.exception}: {first}" if first.strip() else failure.exception
+        first = failure.message.strip().partition("\n")[0][:120]
+        first = first.removeprefix(f"{failure.exception}:").strip()
+        said = f"{failure.exception}: {first}" if first else failure.exception
         evidence = f"before any kernel exists{operator} it raises {said}{_raised_at(failure.detail)}"
         return Fault("code generation", evidence)
     if failure.stage in ("package", "load"):

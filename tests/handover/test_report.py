@@ -14,7 +14,7 @@ from minimizer.handover.evidence import Evidence
 from minimizer.handover.page import report_html
 from minimizer.handover.record import Certificate, RunRecord, Summary, summary_json
 from minimizer.handover.record_file import record_from_text, record_text
-from minimizer.handover.report import DRAFT, LIMIT, mermaid, report_markdown
+from minimizer.handover.report import DRAFT, LIMIT, mermaid, report_markdown, without_noise
 from minimizer.handover.scrub import scrub
 
 RECORD = RunRecord(
@@ -47,6 +47,23 @@ RECORD = RunRecord(
     program=COND,
     certificate=(Certificate("node relu", "passes"), Certificate("dim n | fixed", "passes")),
 )
+
+
+def test_a_traceback_without_noise():
+    told = """Traceback (most recent call last):
+  File "/v/lib/python3.11/site-packages/minimizer/oracle/stages.py", line 175, in compile_package
+    torch._inductor.aoti_compile_and_package(
+  File "/v/lib/python3.11/site-packages/torch/_inductor/compile_fx.py", line 2537, in compile_fx_forward
+    result = inner_compile(
+             ^^^^^^^^^^^^^^
+  File "/usr/lib/python3.11/contextlib.py", line 81, in inner
+    return func(*args, **kwds)
+           ^^^^^^~~~~~~~~~~~~~~
+  File "/v/lib/python3.11/site-packages/torch/_inductor/ir.py", line 9267, in codegen
+    wrapper.generate()
+RuntimeError: boom"""
+    lines = told.splitlines()
+    assert without_noise(told).splitlines() == [lines[0], *lines[3:5], *lines[9:]]
 
 
 def test_order_of_an_issue():
