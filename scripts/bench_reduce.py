@@ -3,7 +3,9 @@
 Both sides start from the model file and end with a repro; CPU seconds are those of all processes. The bug
 is Inductor's own injected one (ReLU), as a compile error, a run-time error and a wrong value, in four
 networks of 9 to 400 calls; or give a folder of model files of your own. Each side is ended after `--cap`
-CPU seconds: a ratio with `>` is then a lower bound, and the calls left are those it had reached.
+CPU seconds: a ratio with `>` is then a lower bound, and the calls left are those it had reached. Of our CPU
+seconds, `reduced` are those up to the confirmed minimal program, where PyTorch's minifier ends; the whole
+command then finds the kernel, tries settings, and proves and writes the repro and the reports.
 """
 
 import contextlib
@@ -35,13 +37,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Side:
-    """How far one side came: operator calls left (None = nothing), oracle calls, dynamic dims kept."""
+    """How far one side came: operator calls left (None = nothing), oracle calls, dynamic dims kept.
+
+    `reduced` are the CPU seconds up to the confirmed minimal program, `cpu` those of the whole command.
+    """
 
     calls: int | None
     oracle: int
     cpu: float
     capped: bool
     dynamic: int | None = None
+    reduced: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -144,20 +150,28 @@ def ours(measured, summary):
     """What this tool came to, from its summary.json ({} when there is none)."""
     found = summary.get("nodes_after") if summary.get("status") == "failure" else None
     dims = summary.get("dynamic_dims_after")
-    return Side(found, summary.get("candidates", 0), measured.cpu, measured.capped, dims)
+    steps = summary.get("cpu_seconds_by_step") or {}
+    after = sum(cpu for step, cpu in steps.items() if step not in UP_TO_THE_PROGRAM)
+    reduced = measured.cpu - after
+    return Side(found, summary.get("candidates", 0), measured.cpu, measured.capped, dims, reduced)
+
+
+UP_TO_THE_PROGRAM = ("open", "compile", "fuzz", "variants", "capture", "region", "reduce")
+"""Steps of ours that lead to what theirs ends in: a minimal program, confirmed."""
 
 
 def row(name, mine, other):
     """One line of the table."""
-    cells = [f"{name:<26}", _side(mine)]
+    cells = [f"{name:<26}", _side(mine), f"{mine.reduced:>7.0f}"]
     if other is not None:
-        ratio = other.cpu / mine.cpu if mine.cpu else 0.0
-        cells += [_side(other), f"{'>' if other.capped else ' '}{ratio:5.1f}"]
+        more = ">" if other.capped else " "
+        ratios = (other.cpu / cpu if cpu else 0.0 for cpu in (mine.cpu, mine.reduced))
+        cells += [_side(other), *(f"{more}{ratio:5.1f}" for ratio in ratios)]
     return " ".join(cells)
 
 
-HEAD = f"{'case':<26} {'ours: calls':>12} {'judged':>6} {'CPU s':>7}"
-HEAD_OTHER = f" {'theirs: calls':>12} {'judged':>6} {'CPU s':>7}  ratio"
+HEAD = f"{'case':<26} {'ours: calls':>12} {'judged':>6} {'CPU s':>7} {'reduced':>7}"
+HEAD_OTHER = f" {'theirs: calls':>12} {'judged':>6} {'CPU s':>7}  ratio  ratio to reduced"
 
 
 def _side(side):

@@ -73,19 +73,34 @@ def test_oracle_calls_are_counted_and_the_least_that_fails_is_the_result():
 
 def test_our_side_is_read_from_the_summary():
     measured = bench.Measured(30.0, False, "")
-    side = bench.ours(
-        measured, {"status": "failure", "nodes_after": 1, "candidates": 9, "dynamic_dims_after": 1}
-    )
-    assert (side.calls, side.oracle, side.dynamic) == (1, 9, 1)
+    found = {"status": "failure", "nodes_after": 1, "candidates": 9, "dynamic_dims_after": 1}
+    steps = {"open": 4.0, "reduce": 8.0, "kernel": 6.0, "verify": 9.0}
+    side = bench.ours(measured, {**found, "cpu_seconds_by_step": steps})
+    assert (side.calls, side.oracle, side.dynamic, side.reduced) == (1, 9, 1, 15.0)
+    assert bench.ours(measured, found).reduced == 30.0
     assert bench.ours(measured, {"status": "none", "nodes_after": 1}).calls is None
     assert bench.ours(measured, {}).calls is None
 
 
 def test_a_capped_side_gives_a_bound():
-    mine, other = bench.Side(1, 9, 30.0, False, 1), bench.Side(96, 20, 480.0, True)
+    mine, other = bench.Side(1, 9, 30.0, False, 1, 15.0), bench.Side(96, 20, 480.0, True)
     line = bench.row("convnet_accuracy", mine, other)
-    assert line.split() == ["convnet_accuracy", "1", "(1", "dyn)", "9", "30", "96", "20", "480*", ">", "16.0"]
-    assert bench.row("convnet_accuracy", mine, None).split()[-1] == "30"
+    assert line.split()[1:] == [
+        "1",
+        "(1",
+        "dyn)",
+        "9",
+        "30",
+        "15",
+        "96",
+        "20",
+        "480*",
+        ">",
+        "16.0",
+        ">",
+        "32.0",
+    ]
+    assert bench.row("convnet_accuracy", mine, None).split()[-2:] == ["30", "15"]
 
 
 @pytest.mark.parametrize(("calls", "status"), [(1, 0), (5, 1), (None, 1)])
