@@ -59,8 +59,10 @@ def clone_exact(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.clone()
     if tensor.numel() == 0:
         return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
     before = misalignment(tensor)
+    if not before and tensor.stride() == contiguous_stride(tuple(tensor.shape)):
+        return tensor.clone()
+    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
     start = tensor.storage_offset() - before
     base = tensor.as_strided((before + span,), (1,), start).clone()
     return base.as_strided(tensor.shape, tensor.stride(), before)

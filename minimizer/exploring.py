@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from minimizer import fuzz
+from minimizer.input_space import InputSpace, mine_constants
 from minimizer.options import FUZZ_SHARE
 from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import TargetInfo
@@ -145,8 +146,8 @@ class _Trial:
             self.outcome = f"{failure.kind}: {failure.message.splitlines()[0][:200]}"
             return Elsewhere(self.bench, info, None, failure)
         report = fuzz.search(
-            fuzz.InputSpace(info.program, fuzz.mine_constants(self.bench.generated_code())),
-            self.bench.judge,
+            InputSpace(info.program, mine_constants(self.bench.generated_code())),
+            self.bench.judge_many,
             info.examples,
             seed=self.run.options.seed,
             stateful=info.stateful,

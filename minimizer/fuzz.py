@@ -12,29 +12,24 @@ one while there is time.
 
 from __future__ import annotations
 
-import itertools
 import math
-import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
+from itertools import chain, count, islice
+from typing import TypeVar
 
 import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 
-from minimizer.case import Value, Values, contiguous_stride
+from minimizer.case import Value, Values
+from minimizer.input_space import InputSpace
+from minimizer.oracle.batches import Calls, JudgeMany, judged
 from minimizer.oracle.verdict import Failure, Severity, Signature, Verdict
-from minimizer.program import Program
-from minimizer.roles import InputRole, input_roles
-from minimizer.symbolic import evaluate
-from strategies import Draw, Role, Symbol, draws, opening
-from strategies.choices import Pick, chance, lowered, pinned, replayed
-from strategies.inputs import draw_picker
-
-MEMORY = 1 << 28
-"""Bytes of all inputs together, and elements of any one value, that a drawn size may reach."""
+from strategies import Draw
+from strategies.choices import lowered, pinned, replayed
 
 SHRINK_JUDGEMENTS = 200
 """Inputs judged while shrinking; the reducer goes on from there with the graph in hand."""
@@ -51,13 +46,10 @@ ROUND = 200
 CLIMBABLE = 0.25
 """Least error, over the allowed one, that is worth climbing: below it is rounding, in most programs."""
 
-_ITEMSIZE = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
-
 RECENT = 64
 """Inputs judged just before a finding that are kept with it: buffers and caches may remember them."""
 
-Judge = Callable[..., Verdict]
-"""Judges inputs (`Values`) that are given to one loaded program call after call."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -100,107 +92,9 @@ class _Found(Exception):
     """Raised inside Hypothesis for an interesting input."""
 
 
-class InputSpace:
-    """The inputs that a program's contract allows, as draws and as values."""
-
-    def __init__(self, program: Program, mined: Sequence[int] = ()) -> None:
-        self.program = program
-        self.symbols = [Symbol(s.name, s.low, s.high, s.hint) for s in program.symbols]
-        self.roles = input_roles(program)
-        hints = {s.name: s.hint for s in program.symbols}
-        self.specs = [
-            (i.meta.dtype, Role(role.kind, _bound(role, hints)))
-            for i, role in zip(program.inputs, self.roles)
-        ]
-        self.mined = tuple(mined)
-
-    def fits(self, sizes: dict[str, int]) -> bool:
-        """Whether every input has a shape at these sizes, and together they fit in memory."""
-        total = 0
-        for i in self.program.inputs:
-            try:
-                shape = [evaluate(size, sizes) for size in i.meta.shape]
-            except (ZeroDivisionError, KeyError):
-                return False
-            if any(size < 0 or size != int(size) for size in shape):
-                return False
-            if _overlaps([int(size) for size in shape], [int(evaluate(s, sizes)) for s in i.meta.stride]):
-                return False
-            bits = re.search(r"\d+", i.meta.dtype)
-            total += math.prod(int(size) for size in shape) * _ITEMSIZE.get(bits[0] if bits else "8", 8)
-        return total <= MEMORY
-
-    def values(self, draw: Draw) -> tuple[Value, ...]:
-        """The values that a draw describes, laid out with the exported strides."""
-        sizes = {s.name: s.hint for s in self.symbols} | draw.size_of
-        return tuple(self._value(k, sizes, draw) for k in range(len(self.program.inputs)))
-
-    def _value(self, k: int, sizes: dict[str, int], draw: Draw) -> Value:
-        meta = self.program.inputs[k].meta
-        shape = tuple(int(evaluate(size, sizes)) for size in meta.shape)
-        stride = tuple(int(evaluate(step, sizes)) for step in meta.stride)
-        bound = _bound(self.roles[k], sizes)
-        if draw.ones:
-            stride = tuple(draw.ones if size == 1 else step for size, step in zip(shape, stride))
-        plain = None if stride == contiguous_stride(shape) else stride
-        offset = draw.offset if shape and 0 not in shape else 0
-        return Value(meta.dtype, shape, draw.fills[k], plain, meta.device, bound, offset=offset)
-
-    def opening(self) -> Iterator[Draw]:
-        """The fixed opening moves."""
-        return opening(self.symbols, self.specs, self.mined, self.fits)
-
-    def at_random(self, seed: str) -> tuple[list[int], Draw | None]:
-        """One random description, and the choices that led to it; None where no sizes fit."""
-        made: list[int] = []
-        return made, self.pick(chance(seed, made))
-
-    @cached_property
-    def pick(self) -> Callable[[Pick], Draw | None]:
-        """How one description is picked."""
-        return draw_picker(self.symbols, self.specs, self.mined, self.fits)
-
-    def draws(self) -> hypothesis.strategies.SearchStrategy[Draw]:
-        """Everything else."""
-        return draws(self.symbols, self.specs, self.mined, self.fits)
-
-
-def _overlaps(shape: Sequence[int], stride: Sequence[int]) -> bool:
-    """Whether elements share memory, repeated ones (stride 0) left aside: the strides of a slice are fixed
-    when it is exported, and larger sizes no longer fit between them."""
-    span = 1
-    for step, size in sorted((step, size) for size, step in zip(shape, stride) if size > 1 and step > 0):
-        if step < span:
-            return True
-        span = step * (size - 1) + span
-    return False
-
-
-def _bound(role: InputRole, sizes: dict[str, int]) -> int | None:
-    if role.bound is None:
-        return None
-    try:
-        return max(1, int(evaluate(role.bound, sizes)))
-    except (KeyError, ZeroDivisionError):
-        return None
-
-
-def mine_constants(code: str) -> tuple[int, ...]:
-    """Sizes at which generated code may change its way: loop steps, tile sizes, tails.
-
-    Taken from comparisons, steps and integer casts in the C++ text; powers of the vector width among them.
-    """
-    found: dict[int, int] = {}
-    for match in re.finditer(r"(?:<|>=|\+=|%|//|/)\s*(?:static_cast<int64_t>\()?(\d{1,4})L?\b", code):
-        number = int(match[1])
-        if 2 < number <= 4096:
-            found[number] = found.get(number, 0) + 1
-    return tuple(sorted(found, key=lambda n: -found[n])[:8])
-
-
 def search(
     space: InputSpace,
-    judge: Judge,
+    judge: JudgeMany,
     examples: Sequence[Value],
     *,
     seed: int,
@@ -215,48 +109,92 @@ def search(
     `most` bounds the inputs judged; `give_up()` ends the search, `settle()` says when a mild finding is good
     enough. Deterministic for a seed as far as the judge is.
     """
-    report = FuzzReport()
-    recent: deque[Values] = deque(maxlen=RECENT)
+    trials = _Trials(judge, most, give_up, settle, progress)
+    given = tuple(examples)
+    first = [(None, (given, given))]
+    for _, verdict in trials.run(chain(first, _opening(space, given, stateful))):
+        if decisive(verdict) is not None:
+            break
+    else:
+        _Rounds(space, trials, seed, stateful).run()
+    return trials.ranked()
 
-    def try_calls(*calls: Values) -> Verdict:
-        verdict = judge(*calls)
+
+def _opening(space: InputSpace, given: Values, stateful: bool) -> Iterator[tuple[None, Calls]]:
+    for draw in space.opening():
+        last, given = given, space.values(draw)
+        yield None, _calls(last, given) if stateful else (given,)
+
+
+class _Trials:
+    """What is judged in the course of a search, and what came of it."""
+
+    def __init__(
+        self,
+        judge: JudgeMany,
+        most: int,
+        give_up: Callable[[], bool],
+        settle: Callable[[], bool],
+        progress: Callable[[int], None],
+    ) -> None:
+        self._judge = judge
+        self._most = most
+        self._give_up = give_up
+        self._settle = settle
+        self._progress = progress
+        self._recent: deque[Values] = deque(maxlen=RECENT)
+        self.report = FuzzReport()
+
+    def run(self, given: Iterable[tuple[T, Calls]]) -> Iterator[tuple[T, Verdict]]:
+        """Judge these one after the other, each with whatever comes with it, until the search is over."""
+        if self.over():
+            return
+        for tag, calls, verdict in judged(self._judge, islice(given, self._most - self.report.tried)):
+            self._take(calls, verdict)
+            yield tag, verdict
+            if self.over():
+                return
+
+    def one(self, calls: Calls) -> Verdict:
+        """Judge one set of calls, over or not."""
+        verdict = self._judge([calls])[0]
+        self._take(calls, verdict)
+        return verdict
+
+    def _take(self, calls: Calls, verdict: Verdict) -> None:
+        report = self.report
         report.tried += 1
         report.invalid += verdict.status == "invalid"
-        progress(report.tried)
+        self._progress(report.tried)
         if verdict.failure is not None:
             signature = verdict.failure.signature
             known = report.also.get(signature)
             if known is None or (known.mild and not mild(verdict)):
                 *earlier, values = calls[: verdict.turn or None]
                 report.also[signature] = Finding(
-                    values, tuple(earlier), verdict.failure, report.tried, mild(verdict), tuple(recent)
+                    values, tuple(earlier), verdict.failure, report.tried, mild(verdict), tuple(self._recent)
                 )
         elif verdict.status == "pass":
-            recent.extend(calls)
-        return verdict
+            self._recent.extend(calls)
 
-    def over() -> bool:
-        if report.tried >= most or give_up():
+    def over(self) -> bool:
+        """Whether nothing more is to be judged."""
+        if self.report.tried >= self._most or self._give_up():
             return True
-        if not report.also:
+        if not self.report.also:
             return False
-        value = [f for f in report.also.values() if f.failure.severity > Severity.LOST_ERROR]
-        return settle() or any(report.tried >= f.tried + PATIENCE for f in value)
+        value = [f for f in self.report.also.values() if f.failure.severity > Severity.LOST_ERROR]
+        return self._settle() or any(self.report.tried >= f.tried + PATIENCE for f in value)
 
-    given = tuple(examples)
-    if decisive(try_calls(given, given)) is None:
-        for draw in space.opening():
-            last, given = given, space.values(draw)
-            if over() or decisive(try_calls(*_calls(last, given) if stateful else (given,))) is not None:
-                break
-        else:
-            _Rounds(space, try_calls, report, seed, stateful, over).run()
-    report.passed = tuple(recent)
-    ranked = sorted(report.also.values(), key=lambda f: (f.mild, -f.failure.severity, f.tried))
-    report.finding = ranked[0] if ranked else None
-    if report.finding is not None:
-        report.also.pop(report.finding.failure.signature)
-    return report
+    def ranked(self) -> FuzzReport:
+        """The report, with the worst finding taken out of the others."""
+        report = self.report
+        report.passed = tuple(self._recent)
+        found = sorted(report.also.values(), key=lambda f: (f.mild, -f.failure.severity, f.tried))
+        report.finding = found[0] if found else None
+        if report.finding is not None:
+            report.also.pop(report.finding.failure.signature)
+        return report
 
 
 def _calls(first: Values, second: Values) -> tuple[Values, ...]:
@@ -288,21 +226,12 @@ class _Rounds:
     Plain random draws first; where they show an error to climb, Hypothesis goes on from there.
     """
 
-    def __init__(
-        self,
-        space: InputSpace,
-        try_calls: Callable[..., Verdict],
-        report: FuzzReport,
-        seed: int,
-        stateful: bool,
-        over: Callable[[], bool],
-    ) -> None:
+    def __init__(self, space: InputSpace, trials: _Trials, seed: int, stateful: bool) -> None:
         self._space = space
-        self._try_calls = try_calls
-        self._report = report
+        self._trials = trials
+        self._report = trials.report
         self._seed = seed
         self._stateful = stateful
-        self._over = over
         self._judged: dict[tuple[Draw, ...], Verdict] = {}
         self._caught: Signature | None = None
         self._shrinks = 0
@@ -311,8 +240,8 @@ class _Rounds:
     def run(self) -> None:
         """Go on until something is caught, time is up, or there is next to nothing new to draw."""
         dry = 0
-        for turn in itertools.count():
-            if self._over():
+        for turn in count():
+            if self._trials.over():
                 return
             before = self._report.tried
             if self._random_round(turn):
@@ -327,26 +256,30 @@ class _Rounds:
 
     def _random_round(self, turn: int) -> bool:
         """Judge plain random draws; whether that ends the search, with or without a finding."""
+        for (choices, drawn), verdict in self._trials.run(self._at_random(turn)):
+            self._judged[drawn] = verdict
+            self._climbs |= CLIMBABLE <= verdict.error_ratio < math.inf
+            failure = decisive(verdict)
+            if failure is not None:
+                self._caught = failure.signature
+                lowered(choices, partial(self._fails_lowered, drawn[:-1]))
+                return True
+        return self._trials.over()
+
+    def _at_random(self, turn: int) -> Iterator[tuple[tuple[list[int], tuple[Draw, ...]], Calls]]:
+        """The random draws of a round that are new, each with the choices that led to the last of them."""
         previous: Draw | None = None
+        known = set(self._judged)
         for k in range(ROUND):
             choices, draw = self._space.at_random(f"{self._seed} {turn} {k}")
             if draw is None:
                 continue
             # Two in a row for a program with state: the one that was drawn before this one comes first.
-            first = (previous or draw,) if self._stateful else ()
+            drawn = (previous or draw, draw) if self._stateful else (draw,)
             previous = draw
-            if (*first, draw) in self._judged:
-                continue
-            if self._over():
-                return True
-            verdict = self._try((*first, draw))
-            self._climbs |= CLIMBABLE <= verdict.error_ratio < math.inf
-            failure = decisive(verdict)
-            if failure is not None:
-                self._caught = failure.signature
-                lowered(choices, partial(self._fails_lowered, first))
-                return True
-        return False
+            if drawn not in known:
+                known.add(drawn)
+                yield (choices, drawn), self._calls(drawn)
 
     def _climb(self, turn: int) -> bool:
         """Let Hypothesis climb the error ratio, and shrink what it finds; whether it found something."""
@@ -388,7 +321,7 @@ class _Rounds:
         """
         if drawn not in self._judged:
             self._shrinks += self._caught is not None
-            if self._over() or self._shrinks > SHRINK_JUDGEMENTS:
+            if self._trials.over() or self._shrinks > SHRINK_JUDGEMENTS:
                 return False
             self._try(drawn)
         verdict = self._judged[drawn]
@@ -404,7 +337,7 @@ class _Rounds:
         return True
 
     def _try(self, drawn: tuple[Draw, ...]) -> Verdict:
-        self._judged[drawn] = self._try_calls(*self._calls(drawn))
+        self._judged[drawn] = self._trials.one(self._calls(drawn))
         return self._judged[drawn]
 
     def _calls(self, drawn: tuple[Draw, ...]) -> tuple[Values, ...]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from minimizer import region
 from minimizer.case import Case, Value
-from minimizer.fuzz import Finding, InputSpace
+from minimizer.fuzz import Finding
+from minimizer.input_space import InputSpace
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.probing import doubts, probe_sizes
 from minimizer.program import Program

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from minimizer.case import Value, contiguous_stride
-from minimizer.fuzz import MEMORY
+from minimizer.input_space import MEMORY
 from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import OutsideAnswer
 from minimizer.program import Program, TensorMeta

@@ -24,6 +24,7 @@ from minimizer.exploring import Elsewhere, explore
 from minimizer.folder import RunFolder
 from minimizer.handover.record import RunRecord
 from minimizer.handover.reports import write_record, write_reports
+from minimizer.input_space import InputSpace, mine_constants
 from minimizer.kernel_alone import hand_over_kernel
 from minimizer.mapping import map_region
 from minimizer.options import (
@@ -283,12 +284,12 @@ class Run:
     def search(self, info: TargetInfo) -> fuzz.Finding | None:
         """Search for a failing input."""
         hypothesis.configuration.set_hypothesis_home_dir(self.sandbox.scratch / "hypothesis")
-        space = fuzz.InputSpace(info.program, fuzz.mine_constants(self.bench.generated_code()))
+        space = InputSpace(info.program, mine_constants(self.bench.generated_code()))
         started = self.clock.spent
         with self.console.bar("fuzz", total=self.options.most_inputs, unit=" inputs") as bar:
             report = fuzz.search(
                 space,
-                self.bench.judge,
+                self.bench.judge_many,
                 info.examples,
                 seed=self.options.seed,
                 stateful=info.stateful,

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from minimizer import fuzz
+from minimizer.input_space import InputSpace, mine_constants
 from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import PRELOAD, TargetRequest
 from minimizer.sandbox import Sandbox
@@ -60,8 +61,8 @@ def _searches(sandbox, given, path):
             yield from [(failure, 0, 0.0)] * given.seeds
             bench.close()
             return
-        mined = () if given.without_mined else fuzz.mine_constants(bench.generated_code())
-        space = fuzz.InputSpace(info.program, mined)
+        mined = () if given.without_mined else mine_constants(bench.generated_code())
+        space = InputSpace(info.program, mined)
         opening = 1 + sum(1 for _ in space.opening())
         for seed in range(given.seeds):
             failure, at, took, tried = _search(bench, space, info, seed, given.seconds)
@@ -77,7 +78,7 @@ def _search(bench, space, info, seed, seconds):
     until = started + seconds
     report = fuzz.search(
         space,
-        bench.judge,
+        bench.judge_many,
         info.examples,
         seed=seed,
         stateful=info.stateful,

@@ -65,9 +65,10 @@ class Bench:
     def generated_code(self):
         return ""
 
-    def judge(self, *calls):
+    def judge_many(self, batch):
         self.clock.spent += 0.01
-        return self.ends if len(calls[-1]) == 1 and isinstance(self.ends, Verdict) else PASS
+        values = batch[0][-1]
+        return [self.ends if len(values) == 1 and isinstance(self.ends, Verdict) else PASS]
 
     def close(self):
         self.closed = True

@@ -146,6 +146,19 @@ def test_the_limit_of_one_stage_is_not_that_of_the_next(worker):
     assert end.value.stage == "short"
 
 
+def test_each_item_of_a_task_has_the_time_of_a_task(worker):
+    assert call(worker, "items", [0.8, 0.8, 0.8], timeout=1.5) == 3
+    with pytest.raises(TimedOut) as end:
+        call(worker, "items", [0.0, 0.0, 600.0, 0.0], timeout=1.0)
+    assert (end.value.item, end.value.stage) == (2, "run")
+
+
+def test_a_death_tells_at_which_item(worker):
+    with pytest.raises(Died) as end:
+        call(worker, "items", [0.0, 0.0, 0.0, -1, 0.0])
+    assert (end.value.item, end.value.stage) == (3, "run")
+
+
 def test_closing_ends_what_a_worker_left_running(sandbox):
     worker = sandbox.worker(ENVIRONMENT)
     child = call(worker, "leave_a_child")

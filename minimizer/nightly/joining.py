@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from minimizer.case import Case, Settings, Value
-from minimizer.fuzz import InputSpace
+from minimizer.input_space import InputSpace
 from minimizer.program import Program, Ref, Symbol, TensorMeta, rename
 from minimizer.symbolic import Size, evaluate, is_symbol, substitute
 from strategies import Draw, telling_fills

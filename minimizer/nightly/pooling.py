@@ -17,7 +17,7 @@ from typing import Any
 
 from minimizer.buckets import calls_of
 from minimizer.case import Case, Value
-from minimizer.fuzz import InputSpace
+from minimizer.input_space import InputSpace
 from minimizer.nightly.joining import ALONE, side_by_side
 from minimizer.oracle.bench import COMPILED_STAGES, RUN_TIMEOUT, loss_failure
 from minimizer.oracle.verdict import Failure, Severity, Verdict

@@ -34,6 +34,8 @@ def _span(value: Any) -> tuple[int, int] | None:
     if value.device.type == "meta":
         return None
     start = value.data_ptr()
+    if value.is_contiguous():
+        return start, start + value.nbytes
     steps = sum((size - 1) * step for size, step in zip(value.shape, value.stride()))
     return start, start + (steps + 1) * value.element_size()
 
@@ -51,9 +53,9 @@ def sharing(outputs: Sequence[Any], inputs: Sequence[Any], before: Sequence[Any]
     >>> [str(pair) for pair in sharing([x * 2, x[1:]], [x])]
     ['output 1 shares memory with input 0']
     """
-    spans = [_span(value) for value in outputs]
+    spans, given, kept = ([_span(value) for value in values] for values in (outputs, inputs, before))
     found: set[Shared] = set()
     for k, span in enumerate(spans):
-        for kind, others in ((OUTPUT, spans[:k]), (INPUT, map(_span, inputs)), (BEFORE, map(_span, before))):
+        for kind, others in ((OUTPUT, spans[:k]), (INPUT, given), (BEFORE, kept)):
             found.update(Shared(k, kind, j) for j, other in enumerate(others) if _overlap(span, other))
     return frozenset(found)

@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from minimizer.case import Case, Value, Values
+from minimizer.case import Case, Value
 from minimizer.contract import Misuse
+from minimizer.oracle.batches import Calls
 from minimizer.oracle.requests import TASKS, Brought, TargetInfo, TargetRequest
 from minimizer.oracle.sanitizer import read_report
 from minimizer.oracle.verdict import Failure, Verdict, crash_class
@@ -178,28 +179,34 @@ class TargetBench:
 
         `plainly` as in `Session.judge`: for inputs that have been found to fail within the contract.
         """
-        given = tuple(map(tuple, calls))
-        try:
-            return self._judged(given, plainly, manner)
-        except LoadFailed as problem:
-            return Verdict("fail", problem.failure)
-        except WorkerLost as lost:
-            verdict = loss_verdict(lost, used=self._used)
-            if plainly or not verdict.failed:
-                return verdict
-            limit = self.run_timeout
-            verdict = self._after_loss(verdict, given)
-            if verdict.failed and isinstance(lost, TimedOut) and self.run_timeout > 2 * limit:
-                return self.judge(*calls, plainly=plainly, manner=manner)  # eager is as slow
-            return verdict
+        return self._judge([tuple(map(tuple, calls))], plainly, manner)[0]
 
-    def _judged(self, calls: tuple[Values, ...], plainly: bool, manner: str) -> Verdict:
-        """The verdict of a worker. Raises WorkerLost and LoadFailed."""
+    def judge_many(self, batch: Sequence[Calls]) -> list[Verdict]:
+        """Judge sets of calls: a `batches.JudgeMany`."""
+        return self._judge(batch, False, "")
+
+    def _judge(self, batch: Sequence[Calls], plainly: bool, manner: str) -> list[Verdict]:
+        try:
+            return self._judged(batch, plainly, manner)
+        except LoadFailed as problem:
+            return [Verdict("fail", problem.failure)]
+        except WorkerLost as lost:
+            used = self._used or lost.item > 0
+            # What was right before is judged again: its verdicts were lost with the worker.
+            before: list[Verdict] = []
+            while len(before) < lost.item:
+                before += self._judge(batch[len(before) : lost.item], plainly, manner)
+                if before[-1].failed:
+                    return before
+            return [*before, self._of_loss(lost, batch[lost.item], used, plainly, manner)]
+
+    def _judged(self, batch: Sequence[Calls], plainly: bool, manner: str) -> list[Verdict]:
+        """The verdicts of a worker. Raises WorkerLost and LoadFailed."""
         worker = self._ready()
         started = time.monotonic()
-        verdict: Verdict = worker.call(
+        verdicts: list[Verdict] = worker.call(
             TASKS + "judge_inputs",
-            calls,
+            batch,
             self.request.store,
             plainly,
             manner,
@@ -207,7 +214,18 @@ class TargetBench:
             stage_timeout={"run": self.run_timeout},
         )
         self._used = True
-        self._allow(time.monotonic() - started)
+        self._allow((time.monotonic() - started) / len(verdicts))
+        return verdicts
+
+    def _of_loss(self, lost: WorkerLost, calls: Calls, used: bool, plainly: bool, manner: str) -> Verdict:
+        """What a worker's end says of the calls that it was at; `used` as in `loss_verdict`."""
+        verdict = loss_verdict(lost, used=used)
+        if plainly or not verdict.failed:
+            return verdict
+        limit = self.run_timeout
+        verdict = self._after_loss(verdict, calls)
+        if verdict.failed and isinstance(lost, TimedOut) and self.run_timeout > 2 * limit:
+            return self.judge(*calls, plainly=plainly, manner=manner)  # eager is as slow
         return verdict
 
     def _allow(self, took: float) -> None:
@@ -215,7 +233,7 @@ class TargetBench:
         self.timeout = max(self.timeout, SLOWER * took)
         self.run_timeout = max(self.run_timeout, SLOWER * took)
 
-    def _after_loss(self, verdict: Verdict, calls: tuple[Values, ...]) -> Verdict:
+    def _after_loss(self, verdict: Verdict, calls: Calls) -> Verdict:
         """A verdict on compiled code that took its process along or did not end, once the contract is asked.
 
         Where eager alone, in a process of its own, is lost as well on these calls, nothing is claimed.

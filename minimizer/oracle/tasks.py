@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import time
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,12 +25,13 @@ from minimizer.build import Store, describe, make_tensor, misalignment
 from minimizer.case import Case, Stored, Value, Values
 from minimizer.contract import Misuse
 from minimizer.oracle import stages
+from minimizer.oracle.batches import SLICE
 from minimizer.oracle.requests import Brought, Observation, Observations, TargetInfo, TargetRequest
 from minimizer.oracle.session import RNG_SEED, Session
 from minimizer.oracle.subjects import FileSubject, ProgramSubject
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.program import Program
-from minimizer.sandbox.worker import note
+from minimizer.sandbox.worker import begin, note
 from minimizer.targets import doors, form, given, model_file
 from minimizer.targets.options import problem_of
 from minimizer.targets.variants import apply_variant
@@ -186,11 +188,24 @@ def load_target(package: str) -> Failure | None:
     return None
 
 
-def judge_inputs(calls: Sequence[Values], store: str, plainly: bool = False, manner: str = "") -> Verdict:
-    """Judge inputs of the open target, given call after call."""
+def judge_inputs(
+    batch: Sequence[Sequence[Values]], store: str, plainly: bool = False, manner: str = ""
+) -> list[Verdict]:
+    """Judge inputs of the open target, each set of them given call after call: a `batches.JudgeMany`."""
+    verdicts: list[Verdict] = []
+    until = time.monotonic() + SLICE
+    for k, calls in enumerate(batch):
+        begin(k)
+        verdicts.append(_judge_calls(calls, Store(store), plainly, manner))
+        if verdicts[-1].failed or time.monotonic() > until:
+            break
+    return verdicts
+
+
+def _judge_calls(calls: Sequence[Values], store: Store, plainly: bool, manner: str) -> Verdict:
     assert _session is not None and _subject is not None
     try:
-        made = [[make_tensor(value, Store(store)) for value in values] for values in calls]
+        made = [[make_tensor(value, store) for value in values] for values in calls]
     except (RuntimeError, ValueError) as problem:
         return Verdict("invalid", reason=f"inputs cannot be made: {problem}"[:300])
     try:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from minimizer.sandbox.asan import is_asan
+from minimizer.sandbox.board import Board, Note, memory
 
 TAIL = 20_000
 """Bytes of a lost worker's output that are kept."""
@@ -44,37 +45,44 @@ _FRUGAL = {"OMP_WAIT_POLICY": "PASSIVE"}
 """Unless the person says otherwise: threads that wait for each other sleep. Spinning costs more than the work
 where sizes are small and cores shared (a small network at thirty sizes: six CPU seconds in place of one)."""
 
+_GLANCE = 0.5
+"""Seconds between two looks at whether a worker is still there, and at what it has noted."""
+
 START_TIMEOUT = 180.0
 """Seconds for importing torch, which is slow from a cold disk."""
 
 
 class WorkerLost(Exception):
-    """The worker did not answer. `stage` is its last note, `output` the end of what it printed."""
+    """The worker did not answer. `stage` is its last note, `output` the end of what it printed.
 
-    def __init__(self, message: str, stage: str, output: str) -> None:
+    `item` is the one that a task of several items was at.
+    """
+
+    def __init__(self, message: str, stage: str, output: str, item: int = 0) -> None:
         super().__init__(message)
         self.stage = stage
         self.output = output
+        self.item = item
 
 
 class Died(WorkerLost):
     """The worker's process ended. `signal` is its name (``SIGSEGV``) or ``exit N``."""
 
-    def __init__(self, code: int, stage: str, output: str) -> None:
+    def __init__(self, code: int, stage: str, output: str, item: int = 0) -> None:
         self.code = code
         try:
             self.signal = signal.Signals(-code).name if code < 0 else f"exit {code}"
         except ValueError:
             self.signal = f"signal {-code}"
-        super().__init__(f"the process ended with {self.signal} in stage {stage!r}", stage, output)
+        super().__init__(f"the process ended with {self.signal} in stage {stage!r}", stage, output, item)
 
 
 class TimedOut(WorkerLost):
     """The worker was killed after `seconds` without an answer."""
 
-    def __init__(self, seconds: float, stage: str, output: str) -> None:
+    def __init__(self, seconds: float, stage: str, output: str, item: int = 0) -> None:
         self.seconds = seconds
-        super().__init__(f"no answer after {seconds:.0f} s in stage {stage!r}", stage, output)
+        super().__init__(f"no answer after {seconds:.0f} s in stage {stage!r}", stage, output, item)
 
 
 class TaskError(Exception):
@@ -162,15 +170,26 @@ def _session_of(leader: int) -> list[int]:
 class Worker:
     """One forked process that answers tasks until it dies or is closed."""
 
-    def __init__(self, zygote: _Zygote, pid: int, connection: Connection, output: Path) -> None:
+    def __init__(self, zygote: _Zygote, pid: int, connection: Connection, board: Board, output: Path) -> None:
         """`output` is a file in the worker's own folder, which goes with it."""
         self._zygote = zygote
         self.pid = pid
         self._connection = connection
+        self._board = board
+        self._asked = 0
         self._output = output
         self._last_words = ""
         self.alive = True
-        self.stage = ""
+
+    @property
+    def stage(self) -> str:
+        """The stage that the task has entered; empty when it has not said."""
+        return self._noted().stage
+
+    def _noted(self) -> Note:
+        """The last note of the current task, or of the last one."""
+        note = self._board.read()
+        return note if note.number > self._asked else Note()
 
     def call(
         self,
@@ -182,29 +201,24 @@ class Worker:
     ) -> Any:
         """Run ``module:function`` with `args` in the worker and return its answer.
 
-        `timeout` is for the whole task, `stage_timeout` for single stages of it. `watch` is told now and then
-        which stage it is in and for how many seconds. Raises TaskError when the task raised (the worker lives
-        on), Died and TimedOut (it does not).
+        `timeout` is for the whole task, or for each item of one that counts them (`worker.begin`);
+        `stage_timeout` for single stages of it. `watch` is told now and then which stage it is in and for how
+        many seconds. Raises TaskError when the task raised (the worker lives on), Died and TimedOut (it does
+        not).
         """
         if not self.alive:
             raise RuntimeError("the worker is gone")
-        self.stage = ""
+        self._asked = self._board.read().number
+        started = time.monotonic()
         try:
             self._connection.send((task, args))
         except OSError:
             raise self._died() from None
-        started = time.monotonic()
-        last = deadline = started + timeout
         while True:
+            last, since = self._limits(started, timeout, stage_timeout or {})
             try:
-                if self._connection.poll(min(0.5, max(0.0, last - time.monotonic()))):
+                if self._connection.poll(min(_GLANCE, max(0.0, last - time.monotonic()))):
                     tag, body = self._connection.recv()
-                    if tag == "note":
-                        self.stage = body
-                        limit = (stage_timeout or {}).get(body)
-                        started = time.monotonic()
-                        last = deadline if limit is None else min(deadline, started + limit)
-                        continue
                     if tag == "done":
                         return body
                     raise TaskError(*body)
@@ -213,10 +227,22 @@ class Worker:
             ended = self._zygote.ask({"do": "poll", "pid": self.pid})
             if ended is not None:
                 raise self._died(ended)
-            watch(self.stage, time.monotonic() - started)
+            last, since = self._limits(started, timeout, stage_timeout or {})
+            watch(self.stage, time.monotonic() - since)
             if time.monotonic() >= last:
                 self._end()
-                raise TimedOut(time.monotonic() - started, self.stage, self.output)
+                note = self._noted()
+                raise TimedOut(time.monotonic() - since, note.stage, self.output, note.item)
+
+    def _limits(
+        self, started: float, timeout: float, stage_timeout: Mapping[str, float]
+    ) -> tuple[float, float]:
+        """Until when the worker may go on as it does, and since when it does."""
+        note = self._noted()
+        since = note.since or started
+        limit = stage_timeout.get(note.stage)
+        last = (note.begun or started) + timeout
+        return last if limit is None else min(last, since + limit), since
 
     @property
     def output(self) -> str:
@@ -234,7 +260,8 @@ class Worker:
                     break
                 time.sleep(0.02)
         code = self._end(ended)
-        return Died(code, self.stage, self.output)
+        note = self._noted()
+        return Died(code, note.stage, self.output, note.item)
 
     def _end(self, ended: dict[str, Any] | None = None) -> int:
         self.alive = False
@@ -343,6 +370,8 @@ class Sandbox:
         cache = (own if own_cache else self.scratch) / "inductor"
         output = own / "output.txt"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        shared = memory()
+        board = Board(shared)
         request = {
             "do": "fork",
             "directory": str(directory if directory and directory.is_dir() else own),
@@ -350,8 +379,9 @@ class Sandbox:
             "memory_limit": None if is_asan(environment) else self._memory_limit,
         }
         with theirs, output.open("wb") as stream:
-            pid = zygote.ask(request, [theirs.fileno(), stream.fileno(), stream.fileno()])
-        worker = Worker(zygote, pid, Connection(ours.detach()), output)
+            pid = zygote.ask(request, [theirs.fileno(), shared, stream.fileno(), stream.fileno()])
+        os.close(shared)
+        worker = Worker(zygote, pid, Connection(ours.detach()), board, output)
         with self._lock:
             self._workers = [w for w in self._workers if w.alive]
             self._workers.append(worker)

@@ -1,8 +1,4 @@
-"""What runs inside a worker: tasks by name, answered over one connection, with notes on how far they are.
-
-A note costs microseconds and outlives the process: when a worker dies or is killed, the last note says in
-which stage.
-"""
+"""What runs inside a worker: tasks by name, answered over one connection, with notes on how far they are."""
 
 from __future__ import annotations
 
@@ -15,15 +11,24 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from minimizer.sandbox.board import Board
+
 _connection: Connection | None = None
+_board: Board | None = None
 _kept: dict[int, int] = {}
 """Duplicates of stdout and stderr, out of reach of code that closes them."""
 
 
 def note(stage: str) -> None:
-    """Tell the parent which stage the current task has entered."""
-    if _connection is not None:
-        _connection.send(("note", stage))
+    """Let the parent know which stage the current task has entered, of the item that it is at."""
+    if _board is not None:
+        _board.enter(stage)
+
+
+def begin(item: int) -> None:
+    """Let the parent know that a task of several items has come to this one, counted from 0."""
+    if _board is not None:
+        _board.begin(item)
 
 
 def printed() -> int:
@@ -59,8 +64,8 @@ def reopen_output() -> None:
 
 def _leave_to_parent() -> None:
     """After a fork in code of the model's own: the child does not speak for the worker."""
-    global _connection
-    _connection = None
+    global _connection, _board
+    _connection = _board = None
 
 
 def run_script(path: str, backend: str) -> int:
@@ -86,15 +91,16 @@ def run_task(task: str, args: tuple[Any, ...]) -> Any:
     return getattr(importlib.import_module(module), function)(*args)
 
 
-def serve(fd: int) -> None:
-    """Answer tasks until the parent closes the connection.
+def serve(fd: int, board: int) -> None:
+    """Answer tasks until the parent closes the connection. Both are descriptors; notes go to the board.
 
     A task's own exception is sent back as text. A task that calls `sys.exit` (a model file may) is an
     error like any other; only `os._exit` and signals end the worker, which the parent sees.
     """
-    global _connection
-    _connection = Connection(os.dup(fd))
-    os.close(fd)
+    global _connection, _board
+    _connection, _board = Connection(os.dup(fd)), Board(board)
+    for number in (fd, board):
+        os.close(number)
     _kept.update({number: os.dup(number) for number in (1, 2)})
     worker = os.getpid()
     os.register_at_fork(after_in_child=_leave_to_parent)
@@ -103,6 +109,7 @@ def serve(fd: int) -> None:
             task, args = _connection.recv()
         except (EOFError, OSError):
             return
+        _board.start()
         answer: tuple[str, Any]
         try:
             answer = ("done", run_task(task, args))

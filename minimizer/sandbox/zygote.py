@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_FDS_PER_FORK = 3
+_FDS_PER_FORK = 4
 
 
 def die_with_parent(*, wanted: bool = True) -> None:
@@ -60,7 +60,7 @@ def _bury_orphans(alive: set[int]) -> None:
 def _worker(request: dict[str, Any], fds: list[int]) -> NoReturn:
     from minimizer.sandbox.worker import serve
 
-    connection, out, err = fds
+    connection, board, out, err = fds
     os.setpgid(0, 0)
     die_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -82,7 +82,7 @@ def _worker(request: dict[str, Any], fds: list[int]) -> NoReturn:
     # Whatever happens, a worker never goes on as the zygote, which would end all other workers.
     status = 1
     try:
-        serve(connection)
+        serve(connection, board)
         status = 0
     except BaseException:  # noqa: BLE001 (printed, and told by the exit status)
         traceback.print_exc()

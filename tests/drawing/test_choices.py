@@ -64,7 +64,8 @@ def test_lowered(choices, holds, lowest):
 SCRIPT = """
 import hashlib, sys
 {loads}
-from minimizer.fuzz import InputSpace, search
+from minimizer.fuzz import search
+from minimizer.input_space import InputSpace
 from minimizer.case import Value
 from minimizer.oracle.verdict import Verdict
 from minimizer.program import Input, Program, Symbol, TensorMeta
@@ -74,9 +75,10 @@ meta = TensorMeta("float32", ("n",), (1,))
 space = InputSpace(Program((Input("x", meta),), (), (), symbols=(Symbol("n", 0, None, 8),)))
 seen = []
 
-def judge(values, *rest):
+def judge(batch):
+    ((values, *rest),) = batch[:1]
     seen.append(values)
-    return Verdict("pass", error_ratio=0.1 + len(seen) % 7 / 10)
+    return [Verdict("pass", error_ratio=0.1 + len(seen) % 7 / 10)]
 
 example = Value("float32", (8,), Fill("normal"))
 once = {{"give_up": lambda: False, "settle": lambda: False}}
