@@ -111,7 +111,7 @@ class FragileWorker:
                 self.log.append(values)
                 if values in self.deadly:
                     self.alive = False
-                    raise Died(-11, self.deadly[values], "", k)
+                    raise Died(-8, self.deadly[values], "", k)
                 verdicts.append(Verdict("pass", error_ratio=values[0]))
             return verdicts
         return "" if task.endswith(("check_guards", "eager_problem")) else None

@@ -59,7 +59,7 @@ def slow(args, limits):
 
 def silent_within(seconds):
     """Compiled code that needs so long."""
-    return lambda args, limits: PASS if limits["run"] >= seconds else TimedOut(limits["run"], "run", "")
+    return lambda args, limits: [PASS] if limits["run"] >= seconds else TimedOut(limits["run"], "run", "")
 
 
 @pytest.mark.parametrize(("lost", "kind"), [(CRASH, "crash"), (TimedOut(15, "run", ""), "hang")])
@@ -87,7 +87,7 @@ def test_what_eager_does_alone_is_not_the_compiler_s(lost):
 
 def test_a_heap_found_broken_in_eager_is_the_work_of_an_earlier_call():
     broken = Died(-6, "", "corrupted size vs. prev_size")
-    answers = iter([PASS, broken, PASS, broken])
+    answers = iter([[PASS], broken, [PASS], broken])
     made = bench(judge_inputs=lambda args, limits: next(answers))
     assert made.judge(GIVEN).status == "pass"
     assert made.judge(GIVEN).failure.kind == "crash"
