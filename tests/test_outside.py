@@ -10,6 +10,7 @@ from minimizer.oracle.requests import OutsideAnswer, TargetRequest
 from minimizer.outside import Outside, Row, is_clear, look, outcome, violations
 from minimizer.program import Input, Program, Symbol, TensorMeta
 from minimizer.sandbox import Died, TimedOut
+from strategies.values import Fill
 
 ROWS = Input("rows", TensorMeta("float32", ("n", 6), (6, 1)))
 INDEX = Input("index", TensorMeta("int64", ("n",), (1,)))
@@ -267,7 +268,7 @@ class Model(torch.nn.Module):
 
 model = Model()
 example_inputs = (torch.randn(4, 6), torch.randn(4, 6))
-n = Dim("n", min=2, max=64)
+n = Dim("n", min=1, max=64)
 dynamic_shapes = {"x": {0: n}, "y": {0: n}}
 """
 
@@ -306,3 +307,12 @@ def test_a_real_package(sandbox, tmp_path):
         "crash",
     ]
     assert ends[True] == ["refused clearly", "refused clearly", "accepted, wrong", "refused clearly", "crash"]
+    single = tuple(Value("float32", (1, 6), Fill("ones")) for _ in "xy")
+    failures = []
+    for environment in ((), (("AOTI_RUNTIME_CHECK_INPUTS", "1"),)):
+        one = TargetBench(sandbox, request, package, environment, info=info)
+        failures.append(one.judge(single).failure)
+        one.close()
+    assert failures[0] is None
+    assert failures[1].kind == "spurious_error", "a size that was promised is refused"
+    assert "dim value is too small at" in failures[1].message
