@@ -46,7 +46,7 @@ _FOR_INTEGERS = {
     ),
     **dict.fromkeys(("negative_zeros", "signed_zeros", "tiny", "denormals"), Fill("zeros")),
     **dict.fromkeys(
-        ("huge", "nan_sprinkled", "inf_sprinkled"), Fill("extremes", low=-(2**63), high=2**64 - 1)
+        ("huge", "nan_sprinkled", "inf_sprinkled", "all_nan"), Fill("extremes", low=-(2**63), high=2**64 - 1)
     ),
     "masked_out": Fill("alternating"),
 }
@@ -170,6 +170,8 @@ def _real(fill: Fill, dtype: str) -> _Recipe | None:
             return _randint(dtype, seed, round(low * 10), round(high * 10), ("/", 10))
         case "halves":
             return _randint(dtype, seed, math.floor(low), math.ceil(high) - 1, ("+", 0.5))
+        case "all_nan":
+            return _Recipe("full", work, (math.nan,))
         case "denormals":
             return _randint(dtype, seed, -8, 8, ("*", high))
         case "negative_zeros" | "full":
@@ -210,6 +212,8 @@ def _integral(fill: Fill, dtype: str, numel: int, bound: int | None) -> _Recipe:
             return _randint(dtype, seed, 0, 1)
         case "all_positive" | "all_negative" | "small_integers" | "duplicates" | "full_range" | "high_bytes":
             return _randint(dtype, seed, low, high)
+        case "around":
+            return replace(_randint(dtype, seed, -2, 2), steps=(("+", _signed(high)),))
         case "sorted" | "reversed":
             return replace(_randint(dtype, seed, low, high), sort=1 if fill.kind == "sorted" else -1)
         case "extremes":

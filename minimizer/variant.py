@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from minimizer.case import Value
 from minimizer.program import Program
@@ -92,7 +92,8 @@ def variants(
 ) -> Iterator[Variant]:
     """The variants to try, cheapest first: the other compile path, then layouts, dtypes and settings in turn.
 
-    `state` holds the dtypes of the parameters and buffers, `config` the options that are set already.
+    The layouts that are tried anyway come after the dtypes and settings that were asked for. `state` holds
+    the dtypes of the parameters and buffers, `config` the options that are set already.
     """
     if wanted.path == "both":
         yield Variant(path="inductor")
@@ -109,5 +110,6 @@ def variants(
         for found in dtype_maps([i.meta.dtype for i in program.inputs], state, wanted.dtypes)
     )
     configured = (replace(base, config=found) for found in settings(wanted.settings, taken=config))
-    for turn in zip_longest(laid_out, cast, configured):
+    first, last = ((laid_out,), ()) if wanted.layouts != Wanted.layouts else ((), (laid_out,))
+    for turn in chain(zip_longest(*first, cast, configured), zip_longest(*last)):
         yield from (variant for variant in turn if variant is not None)

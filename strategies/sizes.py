@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, zip_longest
+from itertools import chain, combinations, islice, zip_longest
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -27,6 +27,9 @@ CAP = 4096
 # Odd small sizes; then one below, at and above each vector width, cache line and block size. The upper
 # neighbour of a width comes first: it is the smallest size with both a full vector and a tail.
 _SEAMS = (3, 17, 5, 7, 16, 15, 33, 129, 257, 65, 31, 32, 63, 64, 127, 128, 255, 256)
+_PAIRS = 3
+"""Pairs of symbols of which related sizes are tried."""
+
 _FAR_SEAMS = (513, 1025, 511, 512, 1023, 1024)
 
 
@@ -88,7 +91,7 @@ def sweep(
 
     Covers the hints; then, per rank of `interesting_sizes`, each symbol alone at its size of that rank with
     the others at their hints, and all symbols together at that size (clipped to their ranges); and each pair
-    of symbols at opposite ends. Assignments that do not satisfy `fits` are replaced by a near one that does,
+    of symbols at opposite ends, the first few pairs also one more than, and twice, each other. Assignments that do not satisfy `fits` are replaced by a near one that does,
     or dropped. Without symbols there is exactly one assignment: `{}`.
 
     >>> [sizes["n"] for sizes in sweep([Symbol("n", 2, 9, hint=8)])]
@@ -99,6 +102,7 @@ def sweep(
         [hints],
         _ranked(symbols, hints, mined, 0, 4),
         _opposite_ends(symbols, hints),
+        _related(symbols, hints),
         _ranked(symbols, hints, mined, 4, None),
     )
     seen = set()
@@ -131,6 +135,16 @@ def _opposite_ends(symbols: Sequence[Symbol], hints: dict[str, int]) -> Iterator
         (one_low, one_high), (other_low, other_high) = one.ends(), other.ends()
         yield {**hints, one.name: one_low, other.name: other_high}
         yield {**hints, one.name: one_high, other.name: other_low}
+
+
+def _related(symbols: Sequence[Symbol], hints: dict[str, int]) -> Iterator[dict[str, int]]:
+    """One size one more than another, and twice another: of the first few pairs."""
+    for one, other in islice(combinations(symbols, 2), _PAIRS):
+        for small, large in ((one, other), (other, one)):
+            size = hints[small.name]
+            for related in (size + 1, 2 * size):
+                if large.clip(related) == related:
+                    yield {**hints, large.name: related}
 
 
 def sizes(

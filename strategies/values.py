@@ -24,6 +24,7 @@ KINDS: dict[str, str] = {
     "full": "every element `low`",
     "lowest": "every element the dtype's smallest number; reals: -inf, of which a maximum is made",
     "highest": "every element the dtype's largest number; reals: inf",
+    "all_nan": "every element NaN",
     # random reals
     "normal": "normal, mean 0; complex: both parts",
     "uniform": "uniform over [low, high)",
@@ -39,6 +40,7 @@ KINDS: dict[str, str] = {
     "small_integers": "integers in low..high",
     "duplicates": "integers in low..high, a range so narrow that most elements are equal",
     "full_range": "integers in low..high, the dtype's whole range",
+    "around": "integers within 2 of `high`, where a narrower dtype overflows or a float skips integers",
     "high_bytes": "integers in low..high, where the top bit of an unsigned dtype is set",
     "coin": "0 or 1 (False or True) at random",
     # random grids
@@ -71,6 +73,7 @@ _UNSEEDED = {
     "full",
     "lowest",
     "highest",
+    "all_nan",
     "ramp",
     "alternating",
     "index_ramp",
@@ -122,18 +125,24 @@ class Role:
             raise ValueError(f"an index role needs a bound of 0 or more, not {self.bound}")
 
 
-# name: (largest finite, a huge scale, a tiny scale, a denormal step).
+# name: (largest finite, a huge scale, a tiny scale, a denormal step, where integers are skipped).
 # Largest values are the shortest decimals that round to them, so that they print short.
-_FLOATS: dict[str, tuple[float, float, float, float]] = {
-    "float32": (3.4028235e38, 1e30, 1e-30, 1e-40),
-    "bfloat16": (3.39e38, 1e30, 1e-30, 1e-40),
-    "float16": (65504.0, 1e4, 1e-4, 5e-6),
-    "float64": (1.7976931348623157e308, 1e200, 1e-200, 1e-310),
+_FLOATS: dict[str, tuple[float, float, float, float, float]] = {
+    "float32": (3.4028235e38, 1e30, 1e-30, 1e-40, 2.0**24),
+    "bfloat16": (3.39e38, 1e30, 1e-30, 1e-40, 2.0**8),
+    "float16": (65504.0, 1e4, 1e-4, 5e-6, 2.0**11),
+    "float64": (1.7976931348623157e308, 1e200, 1e-200, 1e-310, 2.0**53),
 }
 _INTEGERS: dict[str, tuple[int, int]] = {
     **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32, 64)},
 }
+_OVERFLOWS = {
+    **dict.fromkeys(("int64", "uint64", "uint32"), 2**31),
+    **dict.fromkeys(("int32", "uint16"), 2**15),
+    "int16": 2**8,
+}
+"""Where a narrower signed dtype ends; the square of int16's overflows it."""
 
 
 def telling_fills(dtype: str, role: Role = Role()) -> tuple[Fill, ...]:
@@ -189,7 +198,8 @@ def _index_fills(signed: bool) -> tuple[Fill, ...]:
 def _integer_fills(dtype: str) -> tuple[Fill, ...]:
     low, high = _INTEGERS[dtype]
     signed = low < 0
-    fills = (
+    around = _OVERFLOWS.get(dtype)
+    return (
         Fill("small_integers", low=-8 if signed else 0, high=8),
         Fill("all_positive", low=1, high=127),
         Fill("all_negative", low=max(low, -128), high=-1)
@@ -206,13 +216,13 @@ def _integer_fills(dtype: str) -> tuple[Fill, ...]:
         Fill("reversed", low=-8 if signed else 0, high=8),
         *((Fill("lowest"),) if signed else ()),
         Fill("highest"),
+        *((Fill("around", high=around),) if around else ()),
         Fill("full", low=3),
     )
-    return fills
 
 
 def _float_fills(dtype: str) -> tuple[Fill, ...]:
-    largest, huge, tiny, denormal = _FLOATS[dtype]
+    largest, huge, tiny, denormal, skips = _FLOATS[dtype]
     return (
         Fill("normal"),
         Fill("zeros"),
@@ -231,8 +241,10 @@ def _float_fills(dtype: str) -> tuple[Fill, ...]:
         Fill("ones"),
         Fill("negative_zeros"),
         Fill("denormals", high=denormal),
+        Fill("all_nan"),
         Fill("lowest"),
         Fill("highest"),
+        Fill("around", high=skips),
         Fill("uniform"),
         Fill("ramp"),
         Fill("sorted"),

@@ -32,7 +32,7 @@ def test_nothing_when_nothing_is_wanted():
 
 
 def test_the_other_path_comes_first_and_kinds_take_turns():
-    said = words(path="both", dtypes=("float16", "int8"), settings="common")
+    said = words(path="both", dtypes=("float16", "int8"), settings="common", layouts="wide")
     assert said[:7] == [
         "torch.compile",
         "x transposed",
@@ -42,6 +42,12 @@ def test_the_other_path_comes_first_and_kinds_take_turns():
         "int64 as int8",
         "max_autotune=True",
     ]
+
+
+def test_what_was_asked_for_comes_before_what_is_tried_anyway():
+    said = words(dtypes=("float16",), settings="common")
+    assert said[:2] == ["float32 as float16", "freezing=True"]
+    assert said[-4:] == words()
 
 
 def test_every_variant_is_on_the_path_that_is_asked_for():
