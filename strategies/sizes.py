@@ -90,9 +90,10 @@ def sweep(
     """A finite, deterministic list of sizes for all symbols, most telling first, each assignment once.
 
     Covers the hints; then, per rank of `interesting_sizes`, each symbol alone at its size of that rank with
-    the others at their hints, and all symbols together at that size (clipped to their ranges); and each pair
-    of symbols at opposite ends, the first few pairs also one more than, and twice, each other. Assignments that do not satisfy `fits` are replaced by a near one that does,
-    or dropped. Without symbols there is exactly one assignment: `{}`.
+    the others at their hints, and all symbols together at that size (clipped to their ranges); each pair of
+    symbols at opposite ends; and in the first few pairs, one size one more than and twice the other.
+    Assignments that do not satisfy `fits` are replaced by a near one that does, or dropped. Without symbols
+    there is exactly one assignment: `{}`.
 
     >>> [sizes["n"] for sizes in sweep([Symbol("n", 2, 9, hint=8)])]
     [8, 2, 9, 7, 3, 5]
