@@ -288,6 +288,15 @@ def test_a_zygote_that_cannot_start_says_why():
     assert first == "the zygote ended: ModuleNotFoundError: No module named 'no_such_module'"
 
 
+def test_a_task_that_kills_what_started_it_is_a_death_and_the_next_worker_comes_of_another():
+    with Sandbox() as sandbox:
+        worker = sandbox.worker(ENVIRONMENT)
+        with pytest.raises(Died) as end:
+            worker.call(TASKS + "kill_the_zygote", timeout=60.0)
+        assert (end.value.signal, end.value.stage) == ("SIGKILL", "import")
+        assert sandbox.worker(ENVIRONMENT).call(TASKS + "add", 1, 1, timeout=60.0) == 2
+
+
 def test_nothing_is_left_of_a_sandbox():
     with Sandbox(memory_limit=1 << 40) as sandbox:
         workers = [sandbox.worker(ENVIRONMENT) for _ in range(2)]

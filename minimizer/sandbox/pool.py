@@ -145,6 +145,21 @@ class _Zygote:
             socket.send_fds(self.channel, [pickle.dumps(request)], fds or [])
             return self._receive(60.0)
 
+    def fate(self, do: str, pid: int) -> dict[str, Any] | None:
+        """What it answers to ``poll`` or ``kill``: how a worker ended, None while it has not.
+
+        A zygote that is gone, killed by the code of a model perhaps, has taken its workers along.
+        """
+        try:
+            ended: dict[str, Any] | None = self.ask({"do": do, "pid": pid})
+            return ended
+        except (OSError, RuntimeError):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5.0)
+            if self.process.poll() is None:
+                raise
+            return {"code": -signal.SIGKILL}
+
     def close(self) -> None:
         self.channel.close()
         if self.ready:
@@ -224,7 +239,7 @@ class Worker:
                     raise TaskError(*body)
             except (EOFError, OSError):
                 raise self._died() from None
-            ended = self._zygote.ask({"do": "poll", "pid": self.pid})
+            ended = self._zygote.fate("poll", self.pid)
             if ended is not None:
                 raise self._died(ended)
             last, since = self._limits(started, timeout, stage_timeout or {})
@@ -255,7 +270,7 @@ class Worker:
     def _died(self, ended: dict[str, Any] | None = None) -> Died:
         if ended is None:
             for _ in range(100):
-                ended = self._zygote.ask({"do": "poll", "pid": self.pid})
+                ended = self._zygote.fate("poll", self.pid)
                 if ended is not None:
                     break
                 time.sleep(0.02)
@@ -267,7 +282,8 @@ class Worker:
         self.alive = False
         self._connection.close()
         if ended is None:
-            ended = self._zygote.ask({"do": "kill", "pid": self.pid})
+            ended = self._zygote.fate("kill", self.pid)
+            assert ended is not None
         self._last_words = self.output
         shutil.rmtree(self._output.parent, ignore_errors=True)
         return int(ended["code"])
@@ -345,7 +361,10 @@ class Sandbox:
 
     def _zygote(self, environment: tuple[tuple[str, str], ...]) -> _Zygote:
         with self._lock:
-            if environment not in self._zygotes:
+            known = self._zygotes.get(environment)
+            if known is not None and known.process.poll() is not None:
+                known.close()
+            if known is None or known.process.poll() is not None:
                 log = self.scratch / f"zygote-{len(self._zygotes)}.log"
                 self._zygotes[environment] = _Zygote(dict(environment), self._preload, log)
             return self._zygotes[environment]
