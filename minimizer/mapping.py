@@ -12,11 +12,14 @@ from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.probing import doubts, probe_sizes
 from minimizer.program import Program
 from strategies import Draw, telling_fills
+from strategies.inputs import ODD
 from strategies.values import Fill
 
 SIZES = 400
-SIZES_FATAL = 16
-"""Sizes asked for; each failing one costs a worker when the failure kills it."""
+"""Sizes asked for."""
+
+FATAL, FATAL_BOUNDS = 12, 24
+"""Failing sizes asked for when each costs a process: before and after the bounds are in doubt."""
 
 DOUBTFUL = 4
 """Times that sizes between a bound and the last tried value beyond it are asked for."""
@@ -37,9 +40,9 @@ def map_region(
     fatal = failure.kind in ("crash", "memory_error")
     judged: list[tuple[dict[str, int], bool]] = [(failing, True)]
 
-    def ask(wanted: Iterable[dict[str, int]]) -> None:
+    def ask(wanted: Iterable[dict[str, int]], most_fatal: int) -> None:
         for sizes in wanted:
-            if give_up():
+            if give_up() or (fatal and sum(fails for _, fails in judged) > most_fatal):
                 break
             if sizes == failing:
                 continue
@@ -51,20 +54,26 @@ def map_region(
                 same = verdict.failure is not None and verdict.failure.signature == failure.signature
                 judged.append((sizes, same))
 
-    ask(probe_sizes(space.symbols, failing, SIZES_FATAL if fatal else SIZES, fits=space.fits))
+    ask(probe_sizes(space.symbols, failing, SIZES, fits=space.fits), FATAL)
     found = region.find_region(judged, space.symbols)
-    for _ in range(0 if fatal else DOUBTFUL):
+    for _ in range(DOUBTFUL):
         open_sizes = doubts(judged, space.symbols, found, fits=space.fits) if found else []
         if not open_sizes or give_up():
             break
-        ask(open_sizes)
+        ask(open_sizes, FATAL_BOUNDS)
         found = region.find_region(judged, space.symbols)
     return found
 
 
 def _resized(space: InputSpace, values: Sequence[Value], sizes: dict[str, int]) -> tuple[Value, ...]:
-    """The same kinds of values at other sizes; stored examples become ordinary numbers."""
+    """The same kinds of values at other sizes, lying as they do; stored examples become ordinary numbers."""
     fills = []
     for value, spec in zip(values, space.specs):
         fills.append(value.data if isinstance(value.data, Fill) else telling_fills(*spec)[0])
-    return space.values(Draw(tuple(sizes.items()), tuple(fills)))
+    offset = max((value.offset for value in values), default=0)
+    ones = ODD if any(map(_has_odd_ones, values)) else 0
+    return space.values(Draw(tuple(sizes.items()), tuple(fills), offset, ones))
+
+
+def _has_odd_ones(value: Value) -> bool:
+    return any(size == 1 and step == ODD for size, step in zip(value.shape, value.stride or ()))

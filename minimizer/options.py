@@ -88,7 +88,8 @@ class Options:
     @property
     def search_share(self) -> float:
         """Share of the budget after which the search of the program as written ends."""
-        return 0.5 * FUZZ_SHARE if self.wanted.asks else FUZZ_SHARE
+        others = 0.5 if self.wanted.asks else 0.3 if self.wanted.layouts != "none" else 0.0
+        return (1 - others) * FUZZ_SHARE
 
 
 @dataclass
