@@ -49,6 +49,9 @@ GOES_ON = {
     "asks for determinism": "torch.use_deterministic_algorithms(True)",
     "seeds": "torch.manual_seed(7); import random; random.seed(7)",
     "leaves files": "import tempfile; tempfile.mkdtemp(); tempfile.mkstemp()",
+    "takes functions away": "import builtins; builtins.open = None; del builtins.print",
+    "cannot import": "import sys; sys.path.clear(); sys.meta_path.clear()",
+    "clears the environment": "import os; os.environ.clear()",
     "warns": "import warnings; warnings.simplefilter('error')",
 }
 
