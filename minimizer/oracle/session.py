@@ -35,6 +35,7 @@ from minimizer.oracle.outcome import (
     state_of,
     tensors_of,
 )
+from minimizer.oracle.threads import settle
 from minimizer.oracle.torch_compile import compile_lazily
 from minimizer.oracle.verdict import ASSERTED, SEVERITY, Failure, Verdict, error_kind
 from minimizer.sandbox.worker import note, printed, printed_since
@@ -193,6 +194,7 @@ class Session:
             with torch.no_grad():
                 values = list(call(flat))
         except Exception as problem:  # noqa: BLE001 (an error of the compiled program is an outcome)
+            settle()
             return Outcome([], problem=problem, printed=printed_since(mark))
         finally:
             note("compare")
