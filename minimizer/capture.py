@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from minimizer.oracle.verdict import Failure, Signature, Verdict
+from minimizer.oracle.verdict import UNSAID, Failure, Signature, Verdict, thrown
 
 RUNS = 5
 """Fresh processes per rung."""
@@ -164,16 +164,24 @@ def _replays(
             failures.append(verdict.failure)
         elif done >= 2 and not failures:
             return (Determinism(rung, done, 0, verdict.failure) if verdict.failure else None), done
-    return (Determinism(rung, runs, len(failures), failures[0]) if failures else None), runs
+    if not failures:
+        return None, runs
+    told = next((f for f in failures if f.signature.text != UNSAID), failures[0])
+    return Determinism(rung, runs, len(failures), told), runs
 
 
 def alike(a: Signature, b: Signature) -> bool:
     """Whether a failure `a` counts as the failure `b` that is wanted.
 
     Wrong values that are not finite (NaN for a number) may be traced back to wrong ordinary numbers, from
-    which they came; never the other way.
+    which they came; never the other way. Where two threads throw at once, the process may end before either
+    has said why: that counts as any uncaught exception.
     """
-    return a == b or (a.kind == b.kind == "wrong_value" and b.text == NOT_FINITE and a.text == "values")
+    if a == b:
+        return True
+    if a.kind == b.kind == "crash":
+        return UNSAID in (a.text, b.text) and a.stage == b.stage and thrown(a.text) and thrown(b.text)
+    return a.kind == b.kind == "wrong_value" and b.text == NOT_FINITE and a.text == "values"
 
 
 NOT_FINITE = "values: not finite"

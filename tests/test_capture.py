@@ -1,5 +1,6 @@
 """The ladder climbed with replays that fail on purpose."""
 
+from dataclasses import replace
 from itertools import cycle, repeat
 
 import pytest
@@ -105,6 +106,27 @@ def test_not_finite_may_become_ordinary_but_not_the_other_way():
     assert not alike(nan, finite)
     assert alike(nan, nan)
     assert not alike(Signature("crash", "run", "", "values"), nan)
+
+
+def test_an_exception_that_could_not_say_what_it_was_counts_as_any():
+    def crash(text):
+        return Signature("crash", "run", "", text)
+
+    said, unsaid = crash("index out of bounds: # <= tmp# < #"), crash("uncaught exception")
+    assert alike(said, unsaid)
+    assert alike(unsaid, said)
+    assert not alike(said, crash("expected # sizes"))
+    assert not alike(crash("memory"), unsaid)
+    assert not alike(unsaid, crash("SIGFPE"))
+
+
+def test_of_what_died_the_one_that_said_why_is_kept():
+    dies = "the process ended with SIGABRT: terminate called"
+    silent = Failure("crash", "run", dies, "SIGABRT", detail="terminate called recursively")
+    telling = replace(silent, detail="terminate called\n  what():  index out of bounds: 0 <= tmp7 < 3")
+    runs = cycle([Verdict("fail", silent), Verdict("fail", telling)])
+    found = capture(silent, lambda rung: next(runs))
+    assert (found.certain, found.failure) == (True, telling)
 
 
 def test_what_fails_only_after_other_inputs_is_given_them_first():

@@ -190,11 +190,20 @@ def crash_class(signal: str, output: str) -> str:
     """
     if signal in ("SIGSEGV", "SIGBUS") or _HEAP.search(output):
         return "memory"
-    thrown = re.search(r"what\(\):\s*([^\n]+)", output)
-    if thrown:
-        return normalise(re.sub(r"\(Exception raised from.*", "", thrown[1]))
+    said = re.search(r"what\(\):\s*([^\n]+)", output)
+    if said:
+        return normalise(re.sub(r"\(Exception raised from.*", "", said[1]))
     # Several threads may throw at once and print over each other: the type is not to be relied on.
-    return "uncaught exception" if "terminate called" in output else signal
+    return UNSAID if "terminate called" in output else signal
+
+
+UNSAID = "uncaught exception"
+"""The class of an exception that ended the process before it could say what it was."""
+
+
+def thrown(text: str) -> bool:
+    """Whether a class of crashes is that of an exception which nobody caught, whatever it said."""
+    return text != "memory" and not re.fullmatch(r"SIG[A-Z]+", text)
 
 
 def _first_line(message: str) -> str:
