@@ -8,6 +8,7 @@ from torch._inductor.exc import CppCompileError  # noqa: E402
 
 from minimizer.oracle.bench import loss_verdict  # noqa: E402
 from minimizer.oracle.stages import exhausted  # noqa: E402
+from minimizer.oracle.verdict import EAGER_AGAIN  # noqa: E402
 from minimizer.sandbox import Died, TimedOut  # noqa: E402
 from minimizer.wording import ending, not_opened  # noqa: E402
 
@@ -47,6 +48,20 @@ def test_a_heap_that_compiled_code_may_have_broken_before(lost, kind):
     assert (verdict.failure.kind if verdict.failure else None) == kind
     assert verdict.failure is None or verdict.failure.stage == "run"
     assert loss_verdict(lost).status == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("lost", "kind"),
+    [
+        (Died(-11, EAGER_AGAIN, ""), "crash"),
+        (Died(-6, EAGER_AGAIN, "malloc(): corrupted top size"), "crash"),
+        (Died(7, EAGER_AGAIN, ""), None),
+        (TimedOut(60, EAGER_AGAIN, ""), None),
+    ],
+)
+def test_eager_after_compiled_code_may_stumble_over_it_and_may_end_by_itself(lost, kind):
+    verdict = loss_verdict(lost)
+    assert (verdict.failure.kind if verdict.failure else None) == kind
 
 
 def test_comparing_for_long_is_no_hang():

@@ -20,7 +20,7 @@ from minimizer.case import Case, Value
 from minimizer.input_space import InputSpace
 from minimizer.nightly.joining import ALONE, side_by_side
 from minimizer.oracle.bench import COMPILED_STAGES, RUN_TIMEOUT, loss_failure
-from minimizer.oracle.verdict import Failure, Severity, Verdict
+from minimizer.oracle.verdict import EAGER_AGAIN, Failure, Severity, Verdict
 from minimizer.sandbox import Sandbox, TaskError, Worker, WorkerLost
 
 PRELOAD = "minimizer.nightly.warm"
@@ -256,7 +256,7 @@ class _Attempt:
             try:
                 verdict = self._call("judge_alone", k, values)
             except WorkerLost as lost:
-                if lost.stage in (*COMPILED_STAGES, f"{ALONE}{k}"):
+                if lost.stage in (*COMPILED_STAGES, EAGER_AGAIN, f"{ALONE}{k}"):
                     self._convict(k, values, loss_failure(lost), report)
                 continue
             except TaskError:

@@ -24,7 +24,7 @@ from minimizer.contract import Misuse
 from minimizer.oracle.batches import Calls
 from minimizer.oracle.requests import TASKS, Brought, TargetInfo, TargetRequest
 from minimizer.oracle.sanitizer import read_report
-from minimizer.oracle.verdict import Failure, Verdict, crash_class
+from minimizer.oracle.verdict import EAGER_AGAIN, Failure, Verdict, crash_class
 from minimizer.sandbox import Died, Sandbox, TaskError, TimedOut, Worker, WorkerLost
 
 PASSED = 400
@@ -57,7 +57,11 @@ def loss_verdict(lost: WorkerLost, *, used: bool = False) -> Verdict:
     `used` tells that compiled code had run in it before: a broken heap is then taken for its work, wherever
     it is noticed.
     """
-    late = used and isinstance(lost, Died) and crash_class(lost.signal, lost.output) == "memory"
+    late = (
+        (used or lost.stage == EAGER_AGAIN)
+        and isinstance(lost, Died)
+        and crash_class(lost.signal, lost.output) == "memory"
+    )
     if lost.stage not in COMPILED_STAGES and not late:
         return Verdict("invalid", reason=f"eager: {lost}")
     if isinstance(lost, TimedOut) and lost.stage == "compare":

@@ -37,7 +37,7 @@ from minimizer.oracle.outcome import (
 )
 from minimizer.oracle.threads import settle
 from minimizer.oracle.torch_compile import compile_lazily
-from minimizer.oracle.verdict import ASSERTED, SEVERITY, Failure, Verdict, error_kind
+from minimizer.oracle.verdict import ASSERTED, EAGER_AGAIN, SEVERITY, Failure, Verdict, error_kind
 from minimizer.sandbox.worker import note, printed, printed_since
 
 PLAIN = 1000.0
@@ -96,6 +96,7 @@ class Session:
         self._model: torch.nn.Module | None = None
         self._graph: torch.nn.Module | None = None
         self._exported: Exported | None = None
+        self._ran = False
         self.stateful = False
 
     @property
@@ -164,11 +165,16 @@ class Session:
     def _eager(self, model: torch.nn.Module, flat: Flat, before: Outcome | None = None) -> Outcome:
         args, kwargs = self.subject.nest(flat)
         _reseed()
+        if self._ran:
+            note(EAGER_AGAIN)
         try:
             with torch.no_grad():
                 out = model(*args, **kwargs)
         except Exception as problem:  # noqa: BLE001 (an eager error is an outcome)
             return Outcome([], problem=problem)
+        finally:
+            if self._ran:
+                note("compare")
         return self._outcome(flat_outputs(out), flat, before)
 
     @staticmethod
@@ -187,6 +193,7 @@ class Session:
         return ""
 
     def _compiled(self, call: Call, flat: Flat, before: Outcome | None = None) -> Outcome:
+        self._ran = True
         note("run")
         _reseed()
         mark = printed()

@@ -68,6 +68,9 @@ def error_kind(exception: str, message: str) -> str:
     return "spurious_error" if _CHECKS.search(message) else "runtime_error"
 
 
+EAGER_AGAIN = "eager again"
+"""What a worker is at when eager is called after compiled code has run in the same process."""
+
 STAGES = ("export", "lower", "cxx", "package", "load", "run")
 
 
