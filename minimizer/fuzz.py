@@ -13,7 +13,7 @@ one while there is time.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 from minimizer.case import Value, Values
 from minimizer.input_space import InputSpace
 from minimizer.oracle.batches import Calls, JudgeMany, judged
-from minimizer.oracle.verdict import Failure, Severity, Signature, Verdict
+from minimizer.oracle.verdict import Failure, Severity, Signature, Verdict, normalise
 from strategies import Draw
 from strategies.choices import lowered, pinned, replayed
 
@@ -78,7 +78,7 @@ class Finding:
 class FuzzReport:
     """What a search found: the finding to go on with, other findings by signature, and counts.
 
-    `passed` are the last inputs that were right.
+    `passed` are the last inputs that were right; `refusals` counts why inputs are invalid, without numbers.
     """
 
     finding: Finding | None = None
@@ -86,6 +86,15 @@ class FuzzReport:
     tried: int = 0
     invalid: int = 0
     passed: tuple[Values, ...] = ()
+    refusals: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def hollow(self) -> str:
+        """Why most inputs are refused, where most are; else empty."""
+        if 2 * self.invalid <= self.tried:
+            return ""
+        ((reason, count),) = self.refusals.most_common(1)
+        return f"{count} of {self.tried} inputs told nothing: {reason}"
 
 
 class _Found(Exception):
@@ -164,7 +173,9 @@ class _Trials:
     def _take(self, calls: Calls, verdict: Verdict) -> None:
         report = self.report
         report.tried += 1
-        report.invalid += verdict.status == "invalid"
+        if verdict.status == "invalid":
+            report.invalid += 1
+            report.refusals[normalise(verdict.reason)[:200]] += 1
         self._progress(report.tried)
         if verdict.failure is not None:
             signature = verdict.failure.signature

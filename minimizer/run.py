@@ -305,6 +305,8 @@ class Run:
             f"{report.tried} inputs · {report.tried / took:.0f}/s · "
             f"{report.invalid} refused by eager or guards · {end}",
         )
+        if report.hollow:
+            self.console.say("", report.hollow)
         also = tuple(f"{s}: {f.failure.message.splitlines()[0][:200]}" for s, f in report.also.items())
         self.note(inputs_tried=report.tried, inputs_refused=report.invalid, findings=also)
         return report.finding or self.unsteady(info, report.passed)

@@ -55,6 +55,20 @@ def test_examples_come_first_and_are_called_twice():
     assert report.finding is None
 
 
+def test_why_most_inputs_are_refused_is_told():
+    def judge(values, *more):
+        size = values[0].shape[0]
+        return (
+            Verdict("invalid", reason=f"eager raises IndexError: index {size} is too much") if size else PASS
+        )
+
+    report = run(judge, most=50)
+    assert report.hollow.startswith(
+        f"{report.invalid} of 50 inputs told nothing: eager raises IndexError: index #"
+    )
+    assert run(lambda *calls: PASS, most=50).hollow == ""
+
+
 def test_a_failing_example_ends_the_search():
     report = run(lambda *calls: WRONG)
     assert (report.tried, report.finding.values, report.finding.earlier) == (1, EXAMPLES, (EXAMPLES,))
