@@ -34,8 +34,11 @@ MOST = 100
 LEAST_SEARCH = 5.0
 """Seconds of searching that each variant gets beyond what its compilation took, however many wait."""
 
-LEAST_COMPILE = 30.0
-"""Seconds that a compilation may take although the variant's share is used up."""
+LEAST_COMPILE = 0.2
+"""Share of the budget that a compilation may take although the variant's share is used up.
+
+Options that change the compiler's flags need precompiled headers of their own, half a minute once.
+"""
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class _Trial:
 
     def _go(self) -> Elsewhere | None:
         info = self.bench.info or self.bench.open()
-        left = max(self.until - self.run.clock.spent, LEAST_COMPILE)
+        left = max(self.until - self.run.clock.spent, LEAST_COMPILE * self.run.options.budget)
         failure = self.bench.compile(min(self.run.compile_limit, left))
         self.run.compiles += 1
         self.prepared = self.run.clock.spent
