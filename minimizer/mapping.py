@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 from minimizer import region
-from minimizer.case import Case, Value
+from minimizer.case import Case, Value, Values
 from minimizer.fuzz import Finding
 from minimizer.input_space import InputSpace
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.probing import doubts, probe_sizes
 from minimizer.program import Program
-from strategies import Draw, telling_fills
+from strategies import Draw, assignments
 from strategies.inputs import ODD
 from strategies.values import Fill
 
@@ -20,6 +21,9 @@ SIZES = 400
 
 FATAL, FATAL_BOUNDS = 12, 24
 """Failing sizes asked for when each costs a process: before and after the bounds are in doubt."""
+
+STAND_INS = 40
+"""Kinds of values tried in place of stored ones, which have one size only."""
 
 DOUBTFUL = 4
 """Times that sizes between a bound and the last tried value beyond it are asked for."""
@@ -40,18 +44,24 @@ def map_region(
     fatal = failure.kind in ("crash", "memory_error")
     judged: list[tuple[dict[str, int], bool]] = [(failing, True)]
 
+    def verdict_on(values: Values) -> tuple[Verdict, bool]:
+        # A call that was like the failing one is so at every size.
+        calls = (values if call == finding.values else call for call in finding.earlier)
+        verdict = judge(*calls, values)
+        return verdict, verdict.failure is not None and verdict.failure.signature == failure.signature
+
+    example = _stand_in(space, finding.values, failing, lambda values: verdict_on(values)[1])
+    if example is None:
+        return None
+
     def ask(wanted: Iterable[dict[str, int]], most_fatal: int) -> None:
         for sizes in wanted:
             if give_up() or (fatal and sum(fails for _, fails in judged) > most_fatal):
                 break
             if sizes == failing:
                 continue
-            values = _resized(space, finding.values, sizes)
-            # A call that was like the failing one is so at every size.
-            calls = (values if call == finding.values else call for call in finding.earlier)
-            verdict = judge(*calls, values)
+            verdict, same = verdict_on(_resized(space, example, sizes))
             if verdict.status in ("pass", "fail"):
-                same = verdict.failure is not None and verdict.failure.signature == failure.signature
                 judged.append((sizes, same))
 
     ask(probe_sizes(space.symbols, failing, SIZES, fits=space.fits), FATAL)
@@ -65,14 +75,25 @@ def map_region(
     return found
 
 
-def _resized(space: InputSpace, values: Sequence[Value], sizes: dict[str, int]) -> tuple[Value, ...]:
-    """The same kinds of values at other sizes, lying as they do; stored examples become ordinary numbers."""
-    fills = []
-    for value, spec in zip(values, space.specs):
-        fills.append(value.data if isinstance(value.data, Fill) else telling_fills(*spec)[0])
+def _stand_in(
+    space: InputSpace, values: Values, sizes: dict[str, int], fails: Callable[[Values], bool]
+) -> Values | None:
+    """Values that can be made at any size and fail as the given ones do; None where none are known.
+
+    What was stored has one size. Which numbers show the failure has to be tried.
+    """
+    if all(isinstance(value.data, Fill) for value in values):
+        return values
+    drawn = (Draw(tuple(sizes.items()), fills) for fills in islice(assignments(space.specs), STAND_INS))
+    return next((made for made in map(space.values, drawn) if fails(made)), None)
+
+
+def _resized(space: InputSpace, values: Values, sizes: dict[str, int]) -> Values:
+    """The same kinds of values at other sizes, lying as they do."""
+    fills = tuple(value.data for value in values if isinstance(value.data, Fill))
     offset = max((value.offset for value in values), default=0)
     ones = ODD if any(map(_has_odd_ones, values)) else 0
-    return space.values(Draw(tuple(sizes.items()), tuple(fills), offset, ones))
+    return space.values(Draw(tuple(sizes.items()), fills, offset, ones))
 
 
 def _has_odd_ones(value: Value) -> bool:

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from minimizer.case import Value
+from minimizer.case import Stored, Value
 from minimizer.fuzz import Finding
 from minimizer.mapping import FATAL_BOUNDS, map_region
 from minimizer.oracle.verdict import PASS, Failure, Verdict
@@ -91,6 +91,25 @@ def test_other_sizes_lie_where_the_failing_one_lay():
         stride=(ODD, 1),
     )
     assert region.predicate == "h == 1"
+
+
+def test_numbers_that_show_the_failure_stand_in_for_stored_ones():
+    def judge(values):
+        (value,) = values
+        shows = isinstance(value.data, Stored) or value.data.kind == "all_negative"
+        return Verdict("fail", WRONG) if shows and value.shape[0] > 16 else PASS
+
+    finding = Finding((Value("float32", (40,), Stored("example_0")),), (), WRONG, 1)
+    assert map_region(VECTOR, finding, WRONG, judge, lambda: False).predicate == "n > 16"
+
+
+def test_where_only_the_stored_numbers_fail_no_region_is_claimed():
+    stored = (Value("float32", (40,), Stored("example_0")),)
+
+    def judge(values):
+        return Verdict("fail", WRONG) if values == stored else PASS
+
+    assert map_region(VECTOR, Finding(stored, (), WRONG, 1), WRONG, judge, lambda: False) is None
 
 
 def test_out_of_time_there_is_what_was_seen():
