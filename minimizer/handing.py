@@ -54,7 +54,7 @@ MAIN = "repro_target"
 
 def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None, found: Determinism) -> int:
     """Write and verify the repro, then the reports; the exit status."""
-    spoken = _plain(run, case, narrowed) if narrowed is not None else case
+    spoken = _plain(run, case, narrowed)
     run.meter.mark("spell")
     attempts = [spoken] if spoken == case else [spoken, case]
     runs = VERIFY_RUNS if found.certain else 5
@@ -199,8 +199,11 @@ def hand_over_whole(run: Run, case: Case, failure: Failure, found: Determinism) 
     return FAILURE
 
 
-def _plain(run: Run, case: Case, narrowed: Narrowed) -> Case:
-    """The case spelled as a person would write it, as far as it fails alike."""
+def _plain(run: Run, case: Case, narrowed: Narrowed | None) -> Case:
+    """The case spelled as a person would write it, as far as that exports to the same graph or fails alike.
+
+    Without `narrowed` nothing is judged.
+    """
     late = run.clock.past(PLAIN_SHARE)
     best = case
     candidates = plain_candidates(case.program)
@@ -208,7 +211,7 @@ def _plain(run: Run, case: Case, narrowed: Narrowed) -> Case:
         candidate = next(candidates)
         while not late():
             trial = replace(case, program=candidate)
-            same = _fails_alike(run, trial, narrowed)
+            same = _exports_alike(run, best, trial) or _fails_alike(run, trial, narrowed)
             if same:
                 best = trial
             candidate = candidates.send(same)
@@ -218,7 +221,19 @@ def _plain(run: Run, case: Case, narrowed: Narrowed) -> Case:
     return own if own is not None and not late() and _fails_alike(run, own, narrowed) else best
 
 
-def _fails_alike(run: Run, trial: Case, narrowed: Narrowed) -> bool:
+def _exports_alike(run: Run, one: Case, other: Case) -> bool:
+    """Whether both give the same graph. What torch.compile sees is not told by it."""
+    if one.settings.path != "aoti":
+        return False
+    try:
+        return bool(run.ask(TASKS + "exports_alike", one, other, run.store))
+    except (TaskError, WorkerLost):
+        return False
+
+
+def _fails_alike(run: Run, trial: Case, narrowed: Narrowed | None) -> bool:
+    if narrowed is None:
+        return False
     shown = run.cases.judge(trial, narrowed.level).failure
     if shown is None:
         return False
@@ -278,6 +293,8 @@ def _passing_neighbour(run: Run, spoken: Case, narrowed: Narrowed, found: Determ
     said = difference(narrowed.case, other)
     if other.program.fingerprint == narrowed.case.program.fingerprint:
         other = replace(spoken, values=other.values, earlier=other.earlier)
+    else:
+        other = _plain(run, other, None)
     text, saved = _script(run, other, narrowed.failure, found, f"Passes: {said}")
     if not saved:
         run.folder.write("passing_neighbour.py", text)

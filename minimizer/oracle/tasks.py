@@ -379,6 +379,22 @@ def decomposed(case: Case, store: str) -> Program | None:
         return None
 
 
+def exports_alike(one: Case, other: Case, store: str) -> bool:
+    """Whether two programs give the very same graph when they are exported: no compiler tells them apart."""
+    warm_threads()
+    register_operators(one.settings.modules)
+    tensors = Store(store)
+
+    def graph(case: Case) -> str:
+        exported = ProgramSubject(case.program, tensors).export()
+        return program_from_export(exported, tensors, prefix="alike_").fingerprint
+
+    try:
+        return graph(one) == graph(other)
+    except Exception:  # noqa: BLE001 (export runs any code; what cannot be exported is not the same)
+        return False
+
+
 def _same_or_own(value: Value, last: Value, store: Store) -> Value:
     """The last call's value where an earlier one has the same bits, so that nothing is told twice."""
     assert isinstance(value.data, Stored) and isinstance(last.data, Stored)
