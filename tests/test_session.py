@@ -8,7 +8,7 @@ import torch
 
 from minimizer.oracle.aliasing import sharing
 from minimizer.oracle.session import AGAIN, Session
-from minimizer.oracle.stages import StageError
+from minimizer.oracle.stages import Compiled, StageError
 
 
 class Subject:
@@ -225,6 +225,25 @@ def test_state_that_an_assertion_reads_is_that_of_the_failing_call():
     assert made.judge([X]).status == "pass"
     verdict = made.judge([X], [X])
     assert (verdict.failure.kind, verdict.turn) == ("missing_check", 2)
+
+
+def test_a_size_that_the_compiler_fixes_was_not_promised(monkeypatch):
+    """A lowering that takes a size for a number: what it assumes, it writes into the program itself."""
+
+    class OfAnySize(Subject):
+        def export(self):
+            dims = (({0: torch.export.Dim("n", min=2, max=64)},),)
+            return torch.export.export(self._module(), self.args, dynamic_shapes=dims)
+
+    def compile_jit(ep, config):
+        size = int(next(iter(ep.graph.nodes)).meta["val"].shape[0])
+        return Compiled(lambda flat: [torch.full_like(flat[0], size)])
+
+    monkeypatch.setattr("minimizer.oracle.stages.compile_jit", compile_jit)
+    made = Session(OfAnySize(function(lambda x: (torch.full_like(x, x.shape[0]),)), X), {})
+    made.compile("jit", "")
+    assert made.judge([X]).status == "pass"
+    assert made.judge([torch.ones(5)]).failure.kind == "wrong_value"
 
 
 def test_a_file_that_is_no_package_is_a_load_error(tmp_path):

@@ -97,7 +97,7 @@ def lower_alone() -> list[Failure | None]:
     found: list[Failure | None] = []
     for member in _pool.members:
         try:
-            stages.compile_package(member.session.ep, {}, "unused.pt2", "lower")
+            stages.compile_package(member.session.spend_ep(), {}, "unused.pt2", "lower")
             found.append(None)
         except stages.StageError as problem:
             found.append(problem.failure)

@@ -101,10 +101,20 @@ class Session:
 
     @property
     def ep(self) -> torch.export.ExportedProgram:
-        """The exported program, made when first needed."""
+        """The exported program as no compiler has touched it, made when first needed."""
         if self._ep is None:
             self._ep = self.subject.export()
         return self._ep
+
+    def spend_ep(self) -> torch.export.ExportedProgram:
+        """The exported program to be compiled; it is exported anew for whoever looks at it afterwards.
+
+        What the compiler assumes of sizes it writes into the program's own shape environment. A size that it
+        fixes wrongly is then fixed in the exported program too, which seems to have promised it.
+        """
+        ep, self._ep = self.ep, None
+        self._exported = self._graph = None
+        return ep
 
     def compile(self, level: str, package: str) -> stages.Compiled:
         """Compile up to a level of `stages.LEVELS`; with ``jit`` and ``full`` the session can then judge.
@@ -115,11 +125,11 @@ class Session:
             self.load(package)
             return stages.Compiled(self._call)
         if level == "jit":
-            compiled = stages.compile_jit(self.ep, self.config)
+            compiled = stages.compile_jit(self.spend_ep(), self.config)
             self._call = compiled.call
             self._load = None
             return compiled
-        compiled = stages.compile_package(self.ep, self.config, package, level)
+        compiled = stages.compile_package(self.spend_ep(), self.config, package, level)
         if level == "full":
             self.load(package)
         return compiled
