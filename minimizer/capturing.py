@@ -33,12 +33,16 @@ def capture_case(run: Run, failure: Failure, case: Case, before: Sequence[Values
         finally:
             bench.close()
 
-    # A compiler that fails is seldom moody and always dear: it was seen once, and is seen twice more.
-    runs = 5 if failure.stage in ("run", "load") and failure.kind != "hang" else 2
+    # A compiler that fails is seldom moody and always dear: it was seen once, in a fresh process, and is seen
+    # once more.
+    compiling = failure.stage not in ("run", "load")
+    runs = 1 if compiling else 2 if failure.kind == "hang" else 5
     with run.console.bar("capture"):
         devices = run.bench.info.devices if run.bench.info else ()
         give_up = run.clock.past(REDUCE_SHARE)
         found = capture(failure, replay, runs=runs, devices=devices, give_up=give_up, before=len(before))
+    if compiling and found.rung == LADDER[0]:
+        found = replace(found, runs=found.runs + 1, failures=found.failures + 1)
     how = "deterministic" if found.certain else "flaky"
     rung = "" if found.rung == LADDER[0] else f", {found.rung.name}"
     run.console.say("capture", f"fails {found.failures} of {found.runs} fresh runs ({how}{rung})")
