@@ -110,14 +110,13 @@ class Ablation:
             yield Row(setting.name, self._word(self._judge(case), here))
 
     def _other_path(self) -> Iterator[Row]:
-        """How torch.compile does."""
-        if self.case.settings.path != "aoti":
-            self.in_torch_compile = True
-            return
-        other = replace(self.case, settings=replace(self.case.settings, path="inductor"))
+        """How torch.compile does what fails under AOTInductor, or the other way round."""
+        here = self.case.settings.path
+        name, path = (_INDUCTOR, "inductor") if here == "aoti" else (_AOTI, "aoti")
+        other = replace(self.case, settings=replace(self.case.settings, path=path))
         result = self._backend_word(self.bench.judge(other, "full", fresh=True))
-        self.in_torch_compile = result.startswith(FAILS)
-        yield Row("torch.compile(backend='inductor')", result)
+        self.in_torch_compile = here != "aoti" or result.startswith(FAILS)
+        yield Row(name, result)
 
     def _milder_backends(self) -> Iterator[Row]:
         """Other backends of torch.compile, while the stronger one fails."""
@@ -202,12 +201,14 @@ class Ablation:
 
 
 _BACKEND = "torch.compile("
+_INDUCTOR, _AOTI = f"{_BACKEND}backend='inductor')", "AOTInductor"
+"""The two compile paths, as rows name them."""
 _REFUSALS = ("Unsupported", "UserError", "InternalTorchDynamoError")
 
 
 def blamed(rows: list[Row]) -> str:
     """The settings under which it vanishes, for one line, and whether torch.compile fails too."""
-    backends = [row for row in rows if row.setting.startswith(_BACKEND)]
+    backends = [row for row in rows if row.setting.startswith((_BACKEND, _AOTI))]
     settings = [row for row in rows if row not in backends]
     gone = [row.setting for row in settings if row.result == VANISHES]
     stays = [row.setting for row in settings if row.result == FAILS]

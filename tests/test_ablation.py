@@ -1,5 +1,6 @@
 """Other settings, judged by a bench that answers as told: which rows there are, in which words."""
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -90,6 +91,18 @@ def test_milder_backends_are_asked_only_while_the_stronger_fails(tmp_path):
     asked.clear()
     rows = {row.setting for row in ablated(tmp_path, Bench(inductor=PASS), judge_backend=backend).rows()}
     assert asked == [] and "torch.compile(backend='aot_eager')" not in rows
+
+
+def test_what_fails_under_torch_compile_is_tried_ahead_of_time(tmp_path):
+    class There(Bench):
+        def judge(self, case, level, *, fresh):
+            return PASS if case.settings.path == "aoti" else Verdict("fail", WRONG)
+
+    case = patient(())
+    case = replace(case, settings=replace(case.settings, path="inductor"))
+    rows = list(ablated(tmp_path, There(), case=case).rows())
+    assert rows[0] == Row("AOTInductor", VANISHES)
+    assert blamed(rows[:1]) == "AOTInductor passes"
 
 
 @pytest.mark.parametrize(
