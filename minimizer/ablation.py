@@ -15,7 +15,8 @@ from typing import Any
 
 from minimizer.capture import alike
 from minimizer.case import Case
-from minimizer.oracle.bench import CaseBench, loss_verdict
+from minimizer.oracle.case_bench import CaseBench
+from minimizer.oracle.losses import loss_verdict
 from minimizer.oracle.verdict import RAISED, Failure, Verdict
 from minimizer.sandbox import Sandbox, TaskError, WorkerLost
 

@@ -13,7 +13,7 @@ from minimizer import contract
 from minimizer.case import Value
 from minimizer.contract import Misuse
 from minimizer.fuzz import Finding
-from minimizer.oracle.bench import TargetBench
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.oracle.verdict import ASSERTED
 from minimizer.program import Program
 

@@ -10,7 +10,7 @@ from minimizer.capture import LADDER, Determinism, Rung, capture
 from minimizer.case import Case, Values
 from minimizer.narrow import levels
 from minimizer.options import REDUCE_SHARE
-from minimizer.oracle.bench import TargetBench
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.oracle.verdict import Failure, Verdict
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from minimizer.buckets import bucket_of, calls_of, seen_of, slug
 from minimizer.case import Case
 from minimizer.folder import copy_scripts
 from minimizer.options import Unusable
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.requests import PRELOAD, TASKS
 from minimizer.oracle.verdict import Signature, Verdict
 from minimizer.sandbox import Sandbox, TaskError, WorkerLost

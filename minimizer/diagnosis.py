@@ -20,7 +20,7 @@ from minimizer.explain.router import Found, search_text
 from minimizer.explain.traced import with_code
 from minimizer.narrow import Narrowed
 from minimizer.options import ABLATION_SHARE, ABLATION_UNTIL, TOOLS_UNTIL
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.verdict import Failure
 from minimizer.region import said
 

@@ -16,7 +16,7 @@ from minimizer import equipment
 from minimizer.case import Case, Settings, Value
 from minimizer.equipment import Finding
 from minimizer.narrow import narrow
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.requests import TASKS
 from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
 from minimizer.reduce.dims import Observed

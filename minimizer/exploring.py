@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from minimizer import fuzz
 from minimizer.input_space import InputSpace, mine_constants
 from minimizer.options import FUZZ_SHARE
-from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import TargetInfo
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.oracle.verdict import Failure
 from minimizer.sandbox import TaskError, WorkerLost
 from minimizer.targets.recognise import MODEL_FILE, recognise

@@ -15,7 +15,7 @@ from typing import Any
 
 from minimizer.capture import alike
 from minimizer.case import Case
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.verdict import Failure, Signature
 from minimizer.program import Program, TensorMeta
 from minimizer.prosecutor import Prosecutor, dynamic_flows_into, hangs_together

@@ -15,8 +15,8 @@ from typing import Any
 
 from minimizer.case import Value, contiguous_stride
 from minimizer.input_space import MEMORY
-from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import OutsideAnswer
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.program import Program, TensorMeta
 from minimizer.sandbox import TimedOut, WorkerLost
 from minimizer.symbolic import evaluate, free_symbols

@@ -11,7 +11,7 @@ import networkx as nx
 
 from minimizer.capture import alike
 from minimizer.case import Case
-from minimizer.oracle.bench import CaseBench, OutOfBudget
+from minimizer.oracle.case_bench import CaseBench, OutOfBudget
 from minimizer.oracle.verdict import Failure, Signature, Verdict
 from minimizer.program import Program, meta_symbols
 from minimizer.reduce.search import OutOfTime, never

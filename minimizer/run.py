@@ -46,8 +46,9 @@ from minimizer.options import (
     Options,
     Unusable,
 )
-from minimizer.oracle.bench import CaseBench, TargetBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.requests import TargetInfo, TargetRequest
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.pinpoint.search import pinpoint
 from minimizer.reducing import observe, reduce_case, shorten_hang

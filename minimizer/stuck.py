@@ -6,7 +6,7 @@ import time
 
 from minimizer.case import Case
 from minimizer.growth import Growth, measure
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.reduce.cut import Observations, keep, units
 
 MARGIN = 1.3

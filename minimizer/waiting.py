@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from minimizer.console import Bar, Console
-from minimizer.oracle.bench import TargetBench, unwatched
+from minimizer.oracle.target_bench import TargetBench, unwatched
 
 FIRST = 30.0
 """Seconds of waiting after which something is said."""

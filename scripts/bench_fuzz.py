@@ -13,8 +13,8 @@ from pathlib import Path
 
 from minimizer import fuzz
 from minimizer.input_space import InputSpace, mine_constants
-from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import PRELOAD, TASKS, TargetRequest
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.sandbox import Sandbox
 
 MODEL = Path(__file__).resolve().parent.parent / "corpus" / "models" / "mlp_dynamic_batch.py"

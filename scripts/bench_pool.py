@@ -11,7 +11,7 @@ from pathlib import Path
 
 from minimizer.nightly.generate import Catalogue, programs_of
 from minimizer.nightly.pooling import PRELOAD, PoolBench
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.sandbox import Sandbox
 from strategies.programs import singles
 

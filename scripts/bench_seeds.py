@@ -13,8 +13,8 @@ from pathlib import Path
 
 from minimizer import fuzz
 from minimizer.input_space import InputSpace, mine_constants
-from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import PRELOAD, TargetRequest
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.sandbox import Sandbox
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.requests import PRELOAD
 from minimizer.sandbox import Sandbox
 

@@ -7,7 +7,7 @@ import pytest
 
 from minimizer.ablation import FAILS, NOT_APPLICABLE, SETTINGS, VANISHES, Ablation, Row, blamed
 from minimizer.doctor import BUG, patient
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 
 WRONG = Failure("wrong_value", "run", flavour="values")

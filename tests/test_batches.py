@@ -7,10 +7,10 @@ import pytest
 from minimizer.case import Value
 from minimizer.fuzz import search
 from minimizer.input_space import InputSpace
-from minimizer.oracle import bench as benches
+from minimizer.oracle import target_bench as benches
 from minimizer.oracle.batches import judged
-from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import TargetRequest
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Input, Program, Symbol, TensorMeta
 from minimizer.sandbox import Died

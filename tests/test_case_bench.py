@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from minimizer.case import Case, Value
-from minimizer.oracle.bench import CaseBench, OutOfBudget
+from minimizer.oracle.case_bench import CaseBench, OutOfBudget
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.program import Input, Node, Program, Ref, TensorMeta
 from minimizer.sandbox import Died, TimedOut

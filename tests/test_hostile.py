@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import TargetRequest
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.sandbox import Died, TaskError, TimedOut
 
 MODEL = """

@@ -12,9 +12,9 @@ from dataclasses import replace
 import pytest
 
 from minimizer.case import Case, Literal, Settings, Value
-from minimizer.oracle import bench as judging
-from minimizer.oracle.bench import TargetBench
+from minimizer.oracle import target_bench as judging
 from minimizer.oracle.requests import TargetRequest
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.program import Input, Node, Program, Ref, Symbol, TensorMeta
 from strategies.values import Fill
 

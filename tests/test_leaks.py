@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from processes import ENVIRONMENT, TESTS, all_gone, runs
 
-from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import TargetRequest
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.sandbox import Died, Sandbox, TimedOut
 
 TASKS = "sandbox_tasks:"

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 from torch._inductor.exc import CppCompileError  # noqa: E402
 
-from minimizer.oracle.bench import loss_verdict  # noqa: E402
+from minimizer.oracle.losses import loss_verdict  # noqa: E402
 from minimizer.oracle.stages import exhausted  # noqa: E402
 from minimizer.oracle.verdict import EAGER_AGAIN  # noqa: E402
 from minimizer.sandbox import Died, TimedOut  # noqa: E402

@@ -8,7 +8,7 @@ from judges import CASE, CRASH, WRONG, Bench, M, chain
 
 from minimizer.case import Case, Value
 from minimizer.narrow import Means, affordable, confirm, narrow
-from minimizer.oracle.bench import OutOfBudget
+from minimizer.oracle.case_bench import OutOfBudget
 from minimizer.oracle.verdict import PASS, Failure, Verdict
 from minimizer.program import Graph, Input, Node, Program, Ref, Symbol, TensorMeta
 from minimizer.prosecutor import dynamic_flows_into

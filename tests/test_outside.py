@@ -5,8 +5,8 @@ import pytest
 from minimizer import outside
 from minimizer.case import Stored, Value
 from minimizer.contract import check
-from minimizer.oracle.bench import TargetBench
 from minimizer.oracle.requests import OutsideAnswer, TargetRequest
+from minimizer.oracle.target_bench import TargetBench
 from minimizer.outside import Outside, Row, is_clear, look, outcome, violations
 from minimizer.program import Input, Program, Symbol, TensorMeta
 from minimizer.sandbox import Died, TimedOut

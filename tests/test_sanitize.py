@@ -3,7 +3,8 @@
 import pytest
 
 from minimizer.case import Case, Literal, Settings, Value
-from minimizer.oracle.bench import CaseBench, loss_failure
+from minimizer.oracle.case_bench import CaseBench
+from minimizer.oracle.losses import loss_failure
 from minimizer.program import Input, Node, Program, Ref, TensorMeta
 from minimizer.sandbox import Died
 from minimizer.sandbox.asan import asan_environment, is_asan, without_asan

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from minimizer.case import Value
-from minimizer.oracle.bench import SLOWER, TargetBench
 from minimizer.oracle.requests import TargetRequest
+from minimizer.oracle.target_bench import SLOWER, TargetBench
 from minimizer.oracle.verdict import PASS
 from minimizer.sandbox import Died, TimedOut
 from strategies.values import Fill

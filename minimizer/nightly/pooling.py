@@ -19,7 +19,7 @@ from minimizer.buckets import calls_of
 from minimizer.case import Case, Value
 from minimizer.input_space import InputSpace
 from minimizer.nightly.joining import ALONE, side_by_side
-from minimizer.oracle.bench import COMPILED_STAGES, RUN_TIMEOUT, loss_failure
+from minimizer.oracle.losses import COMPILED_STAGES, RUN_TIMEOUT, loss_failure
 from minimizer.oracle.verdict import EAGER_AGAIN, Failure, Severity, Verdict
 from minimizer.sandbox import Sandbox, TaskError, Worker, WorkerLost
 

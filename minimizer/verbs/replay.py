@@ -9,7 +9,7 @@ import argparse
 
 from minimizer.console import Console
 from minimizer.options import FAILURE, NONE
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.requests import PRELOAD
 from minimizer.sandbox import Sandbox
 from minimizer.stored import operator_files, read_case

@@ -14,7 +14,7 @@ from shrinking import shown
 
 from minimizer.case import Case, Settings
 from minimizer.narrow import Means, narrow
-from minimizer.oracle.bench import CaseBench
+from minimizer.oracle.case_bench import CaseBench
 from minimizer.oracle.requests import TASKS
 from minimizer.program import Symbol
 from minimizer.reduce.dims import Observed
