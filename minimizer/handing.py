@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minimizer.capture import LADDER, Determinism, alike, ladder
+from minimizer.capture import LADDER, Determinism, alike
 from minimizer.capturing import on_rung
 from minimizer.case import Case, Value
 from minimizer.diagnosis import gather
@@ -31,6 +31,7 @@ from minimizer.source import custom_namespaces
 from minimizer.targets.recognise import MODEL_FILE, recognise
 from minimizer.verify import Verified, verify
 from minimizer.wording import title_of
+from strategies.values import Fill
 
 if TYPE_CHECKING:
     from minimizer.run import Run
@@ -98,21 +99,46 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
 def _steadied(
     run: Run, case: Case, failure: Failure, found: Determinism, verified: Verified
 ) -> tuple[Case, str, Verified]:
-    """The case on the first rung of the ladder on which its repro fails every time; as it is if on none.
-
-    A heap that is corrupt is noticed sooner or later, and in a script of few calls perhaps too late.
-    """
+    """The first harder case whose repro fails every time; as it is if there is none."""
     late = run.clock.past(TOOLS_UNTIL)
-    for rung in ladder(run.bench.info.devices if run.bench.info else ())[1:]:
+    for name, harder in _harder(case, failure):
         if late():
             break
-        harder = on_rung(case, rung, ())
         written = write_repro(run, harder, failure, found)
         again = verify(run.folder.path, run.sandbox, verified.runs)
         if again.holds:
-            run.console.say("", f"the repro alone fails now and then; {rung.name} it always does")
+            run.console.say("", f"the repro alone fails now and then; {name} it always does")
             return harder, written, again
     return case, write_repro(run, case, failure, found), verified
+
+
+FLAT = ("zeros", "ones", "full")
+"""Fills of one number."""
+
+STEADIER = {True: ("called 10 times", "heap checked at every call"), False: ("freed memory overwritten",)}
+"""Rungs of the ladder to try, for deaths and for everything else."""
+
+
+def _harder(case: Case, failure: Failure) -> Iterator[tuple[str, Case]]:
+    """What a case may need to fail every time, and the case with it.
+
+    A heap that is corrupt is noticed sooner or later, in a script of few calls perhaps too late. And a wrong
+    answer may be what lay in memory that is not the program's: as luck has it, the right one where all inputs
+    are alike.
+    """
+    died = failure.kind in DEATHS
+    varied = tuple(_varied(value) for value in case.values)
+    if not died and varied != case.values:
+        yield "with other values", replace(case, values=varied)
+    for rung in LADDER:
+        if rung.name in STEADIER[died]:
+            yield rung.name, on_rung(case, rung, ())
+
+
+def _varied(value: Value) -> Value:
+    """Random numbers in the place of equal ones."""
+    flat = isinstance(value.data, Fill) and value.data.kind in FLAT and value.dtype.startswith("float")
+    return replace(value, data=Fill("normal")) if flat else value
 
 
 def _environment(run: Run) -> str:

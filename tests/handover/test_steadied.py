@@ -23,7 +23,10 @@ FOUND = Determinism(LADDER[0], 5, 5, CRASH)
 WAVERING = Verified(2, 1, True, "")
 
 
-def steadied(monkeypatch, fails, *, late=False):
+WRONG = Failure("wrong_value", "run", flavour="values")
+
+
+def steadied(monkeypatch, fails, *, late=False, failure=CRASH):
     """What becomes of the case when its repro always fails where `fails` of it, and what was written."""
     written = []
     monkeypatch.setattr(handing, "write_repro", lambda run, case, failure, found: written.append(case) or "")
@@ -32,12 +35,11 @@ def steadied(monkeypatch, fails, *, late=False):
     )
     run = SimpleNamespace(
         clock=SimpleNamespace(past=lambda share: lambda: late),
-        bench=SimpleNamespace(info=SimpleNamespace(devices=("cpu",))),
         folder=SimpleNamespace(path=None),
         sandbox=None,
         console=Console(quiet=True),
     )
-    case, _, verified = handing._steadied(run, CASE, CRASH, FOUND, WAVERING)
+    case, _, verified = handing._steadied(run, CASE, failure, FOUND, WAVERING)
     return case, verified, written
 
 
@@ -58,4 +60,16 @@ def test_the_heap_is_checked_at_last(monkeypatch):
 def test_what_never_always_fails_stays_as_it_was(monkeypatch, late):
     case, verified, written = steadied(monkeypatch, lambda case: False, late=late)
     assert (case, verified, written[-1]) == (CASE, WAVERING, CASE)
-    assert len(written) == (1 if late else 6)
+    assert len(written) == (1 if late else 3)
+
+
+def test_a_wrong_value_gets_other_values_before_other_memory(monkeypatch):
+    case, verified, written = steadied(
+        monkeypatch, lambda case: case.values[0].data == Fill("normal"), failure=WRONG
+    )
+    assert (case.values[0].data, verified.holds, len(written)) == (Fill("normal"), True, 1)
+    perturbed = ("MALLOC_PERTURB_", "165")
+    case, verified, written = steadied(
+        monkeypatch, lambda case: perturbed in case.settings.environment, failure=WRONG
+    )
+    assert (case.values, verified.holds, len(written)) == (CASE.values, True, 2)
