@@ -64,12 +64,12 @@ def hand_over(run: Run, case: Case, failure: Failure, narrowed: Narrowed | None,
     for attempt in attempts:
         text = write_repro(run, attempt, failure, found)
         verified = verify(run.folder.path, run.sandbox, runs)
+        if verified.wavers:
+            attempt, text, verified = _steadied(run, attempt, failure, found, verified)
         if verified.holds:
             case = attempt
             break
     assert verified is not None
-    if verified.wavers:
-        case, text, verified = _steadied(run, case, failure, found, verified)
     run.meter.mark("verify")
     run.folder.save_case(case, "case/reduced", {"signature": str(failure.signature)})
     entries: Sequence[Certificate] = ()
