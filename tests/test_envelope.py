@@ -67,6 +67,11 @@ def padded(x):
     return out * 2
 
 
+def ruined(x):
+    """As if eager's memory that nobody wrote to held large numbers."""
+    return padded(x) if torch.compiler.is_exporting() else torch.cat([x * 2, torch.full((2,), 1e30)])
+
+
 def pooled(x):
     return torch.nn.functional.max_pool2d(x, 2, return_indices=True)[1]
 
@@ -181,6 +186,7 @@ WRONG = {
     "a number of a window with NaN": (pooled, [SEVERAL_NAN], at((0, 0, 0, 0), 0)),
     "another number of a window": (pooled, [SEVERAL_NAN], at((0, 0, 0, 1), 2)),
     "memory that was written": (padded, [torch.ones(2)], at(0, 77.0)),
+    "a number beside one that is nothing like it": (ruined, [torch.ones(2)], at(0, 77.0)),
     "NaN for a number": (lambda x: x.relu() + 1, [gaussian(4)], at(1, NAN)),
     "a number for NaN": (lambda x: x + 1, [torch.tensor([NAN, 1.0])], at(0, 1.0)),
     "infinity for a number": (lambda x: x.exp(), [gaussian(4)], at(1, INF)),

@@ -110,7 +110,8 @@ def test_dozens_of_deaths_leave_nothing():
 
 
 PROGRAM = """
-import os, sys, time
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job is started without
 sys.path.insert(0, {tests!r})
 from minimizer.sandbox import Sandbox
 with Sandbox() as sandbox:

@@ -90,8 +90,7 @@ def relu_is_wrong() -> Row:
 
 @row("""
 def forward(self, x):
-    t1 = torch.ops.aten.exp.default(torch.ops.aten.relu.default(x))
-    return t1
+    return torch.ops.aten.exp.default(torch.ops.aten.relu.default(x))
 x: float32[s0=2, 1] zeros
 """)
 def exp_after_relu_is_fused_wrongly() -> Row:
