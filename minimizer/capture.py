@@ -39,6 +39,14 @@ class Rung:
         return " ".join(f"{key}={value}" for key, value in self.environment)
 
 
+CALLED_AGAIN = Rung("called 10 times", extra_calls=9)
+OVERWRITTEN = Rung("freed memory overwritten", (("MALLOC_PERTURB_", "165"),))
+CHECKED = Rung(
+    "heap checked at every call",
+    (("LD_PRELOAD", "libc_malloc_debug.so.0"), ("MALLOC_CHECK_", "3"), *OVERWRITTEN.environment),
+    extra_calls=9,  # since glibc 2.34 the library checks; before, malloc itself did
+)
+
 LADDER = (
     Rung("as it is"),
     Rung("allocations not cached", (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"),), device="cuda"),
@@ -48,15 +56,11 @@ LADDER = (
         (("PYTORCH_NO_CUDA_MEMORY_CACHING", "1"), ("CUDA_LAUNCH_BLOCKING", "1")),
         device="cuda",
     ),
-    Rung("called 10 times", extra_calls=9),
+    CALLED_AGAIN,
     Rung("one thread", (("OMP_NUM_THREADS", "1"),)),
-    Rung("freed memory overwritten", (("MALLOC_PERTURB_", "165"),)),
-    Rung("freed memory overwritten, one thread", (("MALLOC_PERTURB_", "165"), ("OMP_NUM_THREADS", "1"))),
-    Rung(
-        "heap checked at every call",
-        (("LD_PRELOAD", "libc_malloc_debug.so.0"), ("MALLOC_CHECK_", "3"), ("MALLOC_PERTURB_", "165")),
-        extra_calls=9,  # since glibc 2.34 the library checks; before, malloc itself did
-    ),
+    OVERWRITTEN,
+    Rung("freed memory overwritten, one thread", (*OVERWRITTEN.environment, ("OMP_NUM_THREADS", "1"))),
+    CHECKED,
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minimizer.capture import LADDER, Determinism, alike
+from minimizer.capture import CALLED_AGAIN, CHECKED, LADDER, OVERWRITTEN, Determinism, alike
 from minimizer.capturing import on_rung
 from minimizer.case import Case, Value
 from minimizer.diagnosis import gather
@@ -115,9 +115,6 @@ def _steadied(
 FLAT = ("zeros", "ones", "full")
 """Fills of one number."""
 
-STEADIER = {True: ("called 10 times", "heap checked at every call"), False: ("freed memory overwritten",)}
-"""Rungs of the ladder to try, for deaths and for everything else."""
-
 
 def _harder(case: Case, failure: Failure) -> Iterator[tuple[str, Case]]:
     """What a case may need to fail every time, and the case with it.
@@ -130,9 +127,8 @@ def _harder(case: Case, failure: Failure) -> Iterator[tuple[str, Case]]:
     varied = tuple(_varied(value) for value in case.values)
     if not died and varied != case.values:
         yield "with other values", replace(case, values=varied)
-    for rung in LADDER:
-        if rung.name in STEADIER[died]:
-            yield rung.name, on_rung(case, rung, ())
+    for rung in (CALLED_AGAIN, CHECKED) if died else (OVERWRITTEN,):
+        yield rung.name, on_rung(case, rung, ())
 
 
 def _varied(value: Value) -> Value:
@@ -231,15 +227,16 @@ def _plain(run: Run, case: Case, narrowed: Narrowed | None) -> Case:
     Without `narrowed` nothing is judged.
     """
     late = run.clock.past(PLAIN_SHARE)
-    best = case
+    best, graph = case, _exported_graph(run, case)
     candidates = plain_candidates(case.program)
     try:
         candidate = next(candidates)
         while not late():
             trial = replace(case, program=candidate)
-            same = _exports_alike(run, best, trial) or _fails_alike(run, trial, narrowed)
+            other = _exported_graph(run, trial)
+            same = bool(other and other == graph) or _fails_alike(run, trial, narrowed)
             if same:
-                best = trial
+                best, graph = trial, other
             candidate = candidates.send(same)
     except StopIteration:
         pass
@@ -247,14 +244,18 @@ def _plain(run: Run, case: Case, narrowed: Narrowed | None) -> Case:
     return own if own is not None and not late() and _fails_alike(run, own, narrowed) else best
 
 
-def _exports_alike(run: Run, one: Case, other: Case) -> bool:
-    """Whether both give the same graph. What torch.compile sees is not told by it."""
-    if one.settings.path != "aoti":
-        return False
+def _exported_graph(run: Run, case: Case) -> str:
+    """What tells the graph that a case exports to from others; empty where that says nothing.
+
+    So it is for torch.compile, which sees more than the exported graph.
+    """
+    if case.settings.path != "aoti":
+        return ""
     try:
-        return bool(run.ask(TASKS + "exports_alike", one, other, run.store))
+        graph: str = run.ask(TASKS + "exported_graph", case, run.store)
     except (TaskError, WorkerLost):
-        return False
+        return ""
+    return graph
 
 
 def _fails_alike(run: Run, trial: Case, narrowed: Narrowed | None) -> bool:

@@ -27,10 +27,10 @@ CAP = 4096
 # Odd small sizes; then one below, at and above each vector width, cache line and block size. The upper
 # neighbour of a width comes first: it is the smallest size with both a full vector and a tail.
 _SEAMS = (3, 17, 5, 7, 16, 15, 33, 129, 257, 65, 31, 32, 63, 64, 127, 128, 255, 256)
+_FAR_SEAMS = (513, 1025, 511, 512, 1023, 1024)
+
 _PAIRS = 3
 """Pairs of symbols of which related sizes are tried."""
-
-_FAR_SEAMS = (513, 1025, 511, 512, 1023, 1024)
 
 
 @dataclass(frozen=True)

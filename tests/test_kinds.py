@@ -125,6 +125,7 @@ def test_a_harmless_twin_passes(bench, hostile):
 MOODY = """
 import ctypes, sys, time, torch
 from collections import Counter
+from torch import library
 from torch.export.pt2_archive._package import AOTICompiledModel
 
 libc = ctypes.CDLL(None)
@@ -152,7 +153,7 @@ def ruin():
     ruined.append(chunk)
 
 
-@torch.library.custom_op("moody::act", mutates_args=())
+@library.custom_op("moody::act", mutates_args=())
 def act(x: torch.Tensor, mood: torch.Tensor) -> torch.Tensor:
     package = loaded()
     if package is None:
@@ -172,7 +173,7 @@ def act(x: torch.Tensor, mood: torch.Tensor) -> torch.Tensor:
     return x + 1 + wrong.get(mood, False)
 
 
-@torch.library.custom_op("moody::add_to", mutates_args=("x",))
+@library.custom_op("moody::add_to", mutates_args=("x",))
 def add_to(x: torch.Tensor, mood: torch.Tensor) -> None:
     if loaded() is None or int(mood) != {keep}:
         x.add_(1)

@@ -246,6 +246,24 @@ def test_a_size_that_the_compiler_fixes_was_not_promised(monkeypatch):
     assert made.judge([torch.ones(5)]).failure.kind == "wrong_value"
 
 
+def test_what_is_right_is_not_exported_again():
+    exports = []
+
+    class Counting(Subject):
+        def export(self):
+            exports.append(1)
+            return super().export()
+
+    made = Session(Counting(function(double), X), {})
+    made.spend_ep()
+    made._call = lambda flat: [flat[0] * 2]
+    assert made.judge([X]).status == "pass"
+    assert len(exports) == 1
+    made._call = lambda flat: [flat[0] * 3]
+    assert made.judge([X]).failed
+    assert len(exports) == 2
+
+
 def test_a_file_that_is_no_package_is_a_load_error(tmp_path):
     (tmp_path / "junk.pt2").write_bytes(b"junk")
     with pytest.raises(StageError) as raised:

@@ -1,10 +1,11 @@
 """A custom operator that keeps its promises: soft clipping, with a fake function for export."""
 
 import torch
+from torch import library
 from torch.export import Dim
 
 
-@torch.library.custom_op("seed_models::soft_clip", mutates_args=())
+@library.custom_op("seed_models::soft_clip", mutates_args=())
 def soft_clip(x: torch.Tensor, limit: float) -> torch.Tensor:
     return limit * torch.tanh(x / limit)
 

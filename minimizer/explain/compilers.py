@@ -236,7 +236,7 @@ KNOWN = (
         "Export must know the shape of the operator's result without running it.",
         "no function was registered for its shape (register_fake)",
         (
-            "from torch.library import register_fake, then @register_fake('NAMESPACE::OP')",
+            "from torch import library, then @library.register_fake('NAMESPACE::OP')",
             f"then check it: {OPCHECK}",
         ),
     ),

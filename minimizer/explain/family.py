@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-OPCHECK = "from torch.library import opcheck; opcheck(torch.ops.NAMESPACE.OPERATOR, example_args)"
+OPCHECK = "from torch import library; library.opcheck(torch.ops.NAMESPACE.OPERATOR, example_args)"
 """Checks a custom operator against what it promises."""
 
 SCRIPT = "python your_script.py"

@@ -16,7 +16,8 @@ from minimizer.case import Case, Value
 from minimizer.nightly.joining import ALONE, Pool
 from minimizer.oracle import stages
 from minimizer.oracle.outcome import clone_inputs
-from minimizer.oracle.session import RNG_SEED, Session
+from minimizer.oracle.seeds import RNG_SEED
+from minimizer.oracle.session import Session
 from minimizer.oracle.subjects import ProgramSubject
 from minimizer.oracle.tasks import warm_threads
 from minimizer.oracle.verdict import Failure, Verdict

@@ -25,7 +25,7 @@ from minimizer.build import Store, clone_exact, make_tensor
 from minimizer.case import Case, Value
 from minimizer.oracle import tasks
 from minimizer.oracle.requests import Broken
-from minimizer.oracle.session import RNG_SEED
+from minimizer.oracle.seeds import RNG_SEED
 from minimizer.oracle.subjects import ProgramSubject
 from minimizer.program import Node, TensorMeta
 from minimizer.source import custom_namespaces

@@ -32,7 +32,7 @@ ASSERTIONS = frozenset(
 """Calls that return nothing and refuse values."""
 
 Flat = Sequence[Any]
-"""The flat inputs of one call."""
+"""The flat inputs or outputs of one call."""
 
 Run = Callable[[torch.nn.Module, Flat, Outcome], Outcome]
 """Calls a module on flat inputs, after a call with another outcome."""

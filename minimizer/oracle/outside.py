@@ -20,9 +20,10 @@ from minimizer.build import Store, restride
 from minimizer.case import Stored, Value, contiguous_stride
 from minimizer.oracle import stages, tasks
 from minimizer.oracle.compare import compare
+from minimizer.oracle.envelope import PLAIN
 from minimizer.oracle.outcome import flat_outputs
 from minimizer.oracle.requests import OutsideAnswer
-from minimizer.oracle.session import PLAIN, RNG_SEED
+from minimizer.oracle.seeds import RNG_SEED
 from minimizer.sandbox.worker import note, printed, printed_since
 
 SWITCH = "AOTI_RUNTIME_CHECK_INPUTS"

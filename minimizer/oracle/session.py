@@ -1,8 +1,6 @@
 """One program under judgement inside a worker: eager, exported and compiled side by side.
 
-Three layers. Eager says what is right; a program that eager refuses proves nothing unless the compiled one
-takes the process down. The exported program with its guards says what was promised. Where both accept and
-the compiled program answers otherwise, and no legal execution would (`envelope`), the compiler is wrong.
+It calls both sides, call after call and in all manners; what their answers mean is for the `jury` to say.
 """
 
 from __future__ import annotations
@@ -18,39 +16,25 @@ from torch.utils import _pytree as pytree
 
 from minimizer.oracle import stages
 from minimizer.oracle.aliasing import sharing
-from minimizer.oracle.compare import Mismatch, compare, compare_leaf
-from minimizer.oracle.envelope import Envelope
-from minimizer.oracle.exported import Exported
-from minimizer.oracle.free import Free
+from minimizer.oracle.exported import Flat
+from minimizer.oracle.jury import Jury
 from minimizer.oracle.outcome import (
     Outcome,
     clone_inputs,
     flat_outputs,
-    has_special_values,
     in_manner,
-    mismatch_failure,
-    missing_check,
-    runtime_failure,
     same_bits,
     state_of,
     tensors_of,
 )
+from minimizer.oracle.seeds import reseed
 from minimizer.oracle.threads import settle
 from minimizer.oracle.torch_compile import compile_lazily
-from minimizer.oracle.verdict import ASSERTED, EAGER_AGAIN, SEVERITY, Failure, Verdict, error_kind
+from minimizer.oracle.verdict import EAGER_AGAIN, Verdict
 from minimizer.sandbox.worker import note, printed, printed_since
-
-PLAIN = 1000.0
-"""Errors of so many times the tolerance are not rounding."""
-
-RNG_SEED = 0
-"""Every layer draws from the same stream."""
 
 AGAIN = 10
 """Calls in the manners that call more often than asked."""
-
-Flat = Sequence[Any]
-"""The flat inputs or outputs of one call."""
 
 Call = Callable[[Flat], Flat]
 
@@ -68,17 +52,6 @@ class Subject(Protocol):
         """Export a fresh module on the example inputs."""
 
 
-def _reseed() -> None:
-    """Start every random stream anew.
-
-    ``torch.manual_seed`` notes a stack trace for each device type that is not in use yet, which takes longer
-    than a small program.
-    """
-    torch.default_generator.manual_seed(RNG_SEED)
-    if torch.cuda.is_initialized():
-        torch.cuda.manual_seed_all(RNG_SEED)
-
-
 def _is_dynamic(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in value.shape)
 
@@ -94,8 +67,7 @@ class Session:
         self._call: Call | None = None
         self._load: Callable[[], Call] | None = None
         self._model: torch.nn.Module | None = None
-        self._graph: torch.nn.Module | None = None
-        self._exported: Exported | None = None
+        self.jury = self._empanelled()
         self._ran = False
         self.stateful = False
 
@@ -113,7 +85,7 @@ class Session:
         fixes wrongly is then fixed in the exported program too, which seems to have promised it.
         """
         ep, self._ep = self.ep, None
-        self._exported = self._graph = None
+        self.jury = self._empanelled()
         return ep
 
     def compile(self, level: str, package: str) -> stages.Compiled:
@@ -174,7 +146,7 @@ class Session:
 
     def _eager(self, model: torch.nn.Module, flat: Flat, before: Outcome | None = None) -> Outcome:
         args, kwargs = self.subject.nest(flat)
-        _reseed()
+        reseed()
         if self._ran:
             note(EAGER_AGAIN)
         try:
@@ -205,7 +177,7 @@ class Session:
     def _compiled(self, call: Call, flat: Flat, before: Outcome | None = None) -> Outcome:
         self._ran = True
         note("run")
-        _reseed()
+        reseed()
         mark = printed()
         try:
             with torch.no_grad():
@@ -217,16 +189,13 @@ class Session:
             note("compare")
         return self._outcome(values, flat, before)
 
-    @property
-    def exported(self) -> Exported:
-        """The exported program as a judge, made when first needed."""
-        if self._exported is None:
-            self._exported = Exported(self.ep, self._eager)
-        return self._exported
+    def _empanelled(self) -> Jury:
+        """A jury that has seen nothing of the exported program yet."""
+        return Jury(lambda: self.ep, self._eager)
 
     def guards_reject(self, flat: Sequence[Any]) -> str:
         """Why the exported program's own guards refuse these inputs; empty when they accept."""
-        return self.exported.guards_reject(flat)
+        return self.jury.exported.guards_reject(flat)
 
     def judge(self, *calls: Flat, plainly: bool = False, manner: str = "") -> Verdict:
         """Judge flat inputs, given to one loaded program call after call; the first bad answer counts.
@@ -266,9 +235,9 @@ class Session:
         for turn in range(1, len(calls) + 1):
             eager = self._eager(model, clone_inputs(calls[turn - 1]), eager)
             if eager.problem is not None:
-                return replace(self._after_eager_error(call, calls[:turn], eager.problem), turn=turn)
+                return replace(self._refused(call, calls[:turn], eager.problem), turn=turn)
             compiled = self._compiled(call, clone_inputs(calls[turn - 1]), compiled)
-            verdict = self._compared(calls[:turn], eager, compiled, plainly)
+            verdict = self.jury.compared(calls[:turn], eager, compiled, plainly)
             ratio = max(ratio, verdict.error_ratio)
             if verdict.status != "pass":
                 return replace(verdict, turn=turn)
@@ -282,7 +251,7 @@ class Session:
         for turn in range(1, len(given) + 1):
             eager = self._eager(model, clone_inputs(given[turn - 1]))
             compiled = self._compiled(call, clone_inputs(given[turn - 1]))
-            verdicts.append(self._compared(given[:turn], eager, compiled, plainly))
+            verdicts.append(self.jury.compared(given[:turn], eager, compiled, plainly))
         bad = [turn for turn, verdict in enumerate(verdicts, 1) if verdict.failed]
         if not bad:
             return Verdict("pass")
@@ -300,48 +269,14 @@ class Session:
         with ThreadPoolExecutor(threads) as pool:
             answers = list(pool.map(lambda flat: self._compiled(call, clone_inputs(flat)), given))
         for flat, compiled in zip(given, answers):
-            verdict = self._compared([flat], self._eager(model, clone_inputs(flat)), compiled, plainly)
+            verdict = self.jury.compared([flat], self._eager(model, clone_inputs(flat)), compiled, plainly)
             if verdict.status != "pass":
                 return verdict
         return Verdict("pass")
 
-    def _compared(self, calls: Sequence[Flat], eager: Outcome, compiled: Outcome, plainly: bool) -> Verdict:
-        """The verdict on the last of some calls, which eager has answered."""
-        failure: Failure | None = None
-        if compiled.problem is not None:
-            refusal = self.exported.outcome(calls).problem
-            if refusal is not None:
-                return Verdict("invalid", reason=f"{ASSERTED}{refusal}"[:500])
-            failure = runtime_failure(compiled)
-        if failure is None:
-            mismatches, ratio = compare(compiled.values, eager.values)
-            if mismatches:
-                verdict = self._judge_mismatches(mismatches, calls, eager, compiled, plainly)
-                if verdict is not None:
-                    return verdict
-            failure = self._misplaced(calls, eager, compiled)
-            if failure is None:
-                return Verdict("pass", error_ratio=ratio)
-        rejected = "" if plainly else self.guards_reject(calls[-1])
-        if rejected:
-            return Verdict("invalid", reason=f"out of contract: {rejected}")
-        return Verdict("fail", failure)
-
-    def _misplaced(self, calls: Sequence[Flat], eager: Outcome, compiled: Outcome) -> Failure | None:
-        """Memory that the compiled program's results share, and neither eager's nor the exported one's do."""
-        extra = compiled.shared - eager.shared
-        if extra:
-            extra -= self.exported.outcome(calls).shared
-        if not extra:
-            return None
-        first = min(extra)
-        return Failure(
-            kind="wrong_aliasing",
-            stage="run",
-            message=f"{first} in the compiled program, and not in eager",
-            outputs=tuple(sorted({pair.output for pair in extra})),
-            flavour=f"output shares memory with {first.kind}",
-        )
+    def _refused(self, call: Call, calls: Sequence[Flat], problem: Exception) -> Verdict:
+        """The verdict on the last of some calls, which eager refuses: the compiled program must too."""
+        return self.jury.refused(calls, problem, lambda: self._compiled(call, clone_inputs(calls[-1])))
 
     def bare_loop(self, inputs: Sequence[Sequence[Any]]) -> float:
         """Seconds for calling both sides on each of the flat inputs and comparing, with nothing else done."""
@@ -355,100 +290,3 @@ class Session:
                 actual = list(self._call(flat))
                 torch.testing.assert_close(actual, expected, equal_nan=True, rtol=1e-2, atol=1e-2)
         return time.perf_counter() - started
-
-    def _after_eager_error(
-        self,
-        call: Call,
-        calls: Sequence[Flat],
-        problem: Exception,
-    ) -> Verdict:
-        """The verdict on the last of some calls, which eager refuses."""
-        flat = calls[-1]
-        reason = f"eager raises {type(problem).__name__}: {problem}"[:500]
-        if error_kind(type(problem).__name__, str(problem)) == "out_of_memory":
-            return Verdict("invalid", reason=reason)  # a compiled program that does with less is no worse
-        if self.guards_reject(flat):
-            return Verdict("invalid", reason=f"out of contract; {reason}")
-        compiled = self._compiled(call, clone_inputs(flat))
-        if compiled.problem is not None:
-            return Verdict("invalid", reason=reason)
-        if self.exported.outcome(calls).problem is None:
-            return Verdict("invalid", reason=f"{reason}; the exported program does not")
-        broken = self.exported.broken_assertion(calls)
-        if broken:
-            return Verdict("fail", missing_check(broken))
-        message = f"eager raises, the compiled program returns: {problem}"[:2000]
-        return Verdict("fail", Failure("lost_error", "run", message, type(problem).__name__))
-
-    def _judge_mismatches(
-        self,
-        mismatches: Sequence[Mismatch],
-        calls: Sequence[Sequence[Any]],
-        eager: Outcome,
-        compiled: Outcome,
-        plainly: bool,
-    ) -> Verdict | None:
-        rejected = "" if plainly else self.guards_reject(calls[-1])
-        if rejected:
-            return Verdict("invalid", reason=f"out of contract: {rejected}")
-        verdict = None if plainly else self._by_export(mismatches, calls, compiled)
-        if verdict is not None:
-            return verdict
-        envelope = Envelope(lambda seed, noise, promote: self._free(calls, seed, noise, promote))
-        left: list[Mismatch] = []
-        for mismatch in mismatches:
-            k = mismatch.index
-            if mismatch.flavour == "structure" or (plainly and mismatch.ratio >= PLAIN):
-                left.append(mismatch)
-                continue
-            judged = envelope.judge(mismatch, compiled.values[k], eager.values[k])
-            if judged is not None:
-                left.append(judged)
-        if not left:
-            return None
-        failures = [mismatch_failure(mismatch, eager.outputs, len(calls)) for mismatch in left]
-        failure = max(failures, key=lambda f: SEVERITY[f.kind])
-        outputs = tuple(m.index for m in left if m.index < eager.outputs)
-        ratio = max(m.ratio for m in left)
-        special = any(map(has_special_values, calls))
-        return Verdict("fail", replace(failure, outputs=outputs), error_ratio=ratio, special=special)
-
-    def _by_export(
-        self, mismatches: Sequence[Mismatch], calls: Sequence[Flat], compiled: Outcome
-    ) -> Verdict | None:
-        """The verdict where it is the exported program that differs from eager; None where it does not.
-
-        Values are left to the envelope, whose baseline is the exported program.
-        """
-        exported = self.exported.outcome(calls)
-        if exported.problem is not None:
-            broken = self.exported.broken_assertion(calls)
-            if broken:
-                return Verdict("fail", missing_check(broken, values=True))
-            return Verdict("invalid", reason=f"{ASSERTED}{exported.problem}"[:500])
-        for mismatch in mismatches:
-            if mismatch.flavour != "values" and _as_exported(mismatch, compiled, exported):
-                return Verdict("invalid", reason=f"by export, not the compiler: {mismatch.figures}")
-        return None
-
-    def _free(self, calls: Sequence[Flat], seed: int, noise: float, promote: bool) -> list[Any]:
-        if self._graph is None:  # an execution keeps its state to itself, so all of them can share the graph
-            self._graph = self.ep.module(check_guards=False)
-        assert isinstance(self._graph, torch.fx.GraphModule)
-        execution = Free(self._graph, seed, noise, promote=promote)
-        values: list[Any] = []
-        with torch.no_grad():
-            for flat in calls:
-                _reseed()
-                values = execution.call(clone_inputs(flat))
-        return values
-
-
-def _as_exported(mismatch: Mismatch, compiled: Outcome, exported: Outcome) -> bool:
-    """Whether the compiled program is what the exported one is, in a way in which eager is otherwise."""
-    if mismatch.flavour == "structure":
-        return len(compiled.values) == len(exported.values)
-    if mismatch.index >= len(exported.values):
-        return False
-    found, _ = compare_leaf(mismatch.index, compiled.values[mismatch.index], exported.values[mismatch.index])
-    return found is None or found.flavour == "values"

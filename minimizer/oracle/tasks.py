@@ -27,7 +27,8 @@ from minimizer.contract import Misuse
 from minimizer.oracle import stages
 from minimizer.oracle.batches import SLICE
 from minimizer.oracle.requests import Brought, Observation, Observations, TargetInfo, TargetRequest
-from minimizer.oracle.session import RNG_SEED, Session
+from minimizer.oracle.seeds import RNG_SEED
+from minimizer.oracle.session import Session
 from minimizer.oracle.subjects import FileSubject, ProgramSubject
 from minimizer.oracle.verdict import Failure, Verdict
 from minimizer.program import Program
@@ -379,20 +380,19 @@ def decomposed(case: Case, store: str) -> Program | None:
         return None
 
 
-def exports_alike(one: Case, other: Case, store: str) -> bool:
-    """Whether two programs give the very same graph when they are exported: no compiler tells them apart."""
+def exported_graph(case: Case, store: str) -> str:
+    """The fingerprint of the graph that a program exports to; empty where it cannot be exported.
+
+    Programs with the same one are the same to whatever compiles exported programs.
+    """
     warm_threads()
-    register_operators(one.settings.modules)
+    register_operators(case.settings.modules)
     tensors = Store(store)
-
-    def graph(case: Case) -> str:
-        exported = ProgramSubject(case.program, tensors).export()
-        return program_from_export(exported, tensors, prefix="alike_").fingerprint
-
     try:
-        return graph(one) == graph(other)
-    except Exception:  # noqa: BLE001 (export runs any code; what cannot be exported is not the same)
-        return False
+        exported = ProgramSubject(case.program, tensors).export()
+        return program_from_export(exported, tensors, prefix="spelling_").fingerprint
+    except Exception:  # noqa: BLE001 (export runs any code; what cannot be exported is like nothing else)
+        return ""
 
 
 def _same_or_own(value: Value, last: Value, store: Store) -> Value:

@@ -397,9 +397,11 @@ class Sandbox:
             "environment": {"TMPDIR": str(own), "TORCHINDUCTOR_CACHE_DIR": str(cache)},
             "memory_limit": None if is_asan(environment) else self._memory_limit,
         }
-        with theirs, output.open("wb") as stream:
-            pid = zygote.ask(request, [theirs.fileno(), shared, stream.fileno(), stream.fileno()])
-        os.close(shared)
+        try:
+            with theirs, output.open("wb") as stream:
+                pid = zygote.ask(request, [theirs.fileno(), shared, stream.fileno(), stream.fileno()])
+        finally:
+            os.close(shared)
         worker = Worker(zygote, pid, Connection(ours.detach()), board, output)
         with self._lock:
             self._workers = [w for w in self._workers if w.alive]
