@@ -148,7 +148,7 @@ def loaded():
 
 
 def ruin():
-    chunk = libc.malloc(64)
+    chunk = libc.malloc(64 << 20)  # a mapping of its own, which only its own free looks at
     ctypes.memset(chunk - 16, 0x41, 16)
     ruined.append(chunk)
 
