@@ -201,6 +201,17 @@ def _raised(finding: Finding, right: tuple[str, ...], sources: Mapping[str, str]
     )
 
 
+def _first_dims(mismatch: str, shown: int = 2) -> str:
+    """The first few dims of a complaint that names every dim that differs.
+
+    >>> _first_dims("expected size 3==4, stride 8==8 at dim=0; expected size 2==5, stride 1==1 at dim=1", 1)
+    'expected size 3==4, stride 8==8 at dim=0; and 1 more dim'
+    """
+    dims = mismatch.split("; ")
+    more = len(dims) - shown
+    return "; ".join(dims[:shown] + ([f"and {more} more dim{'s' * (more > 1)}"] if more > 0 else []))
+
+
 def _wrapper_raised(said: str, right: tuple[str, ...]) -> Fault:
     """The fault when a line of the wrapper between two calls raises: mostly a check of sizes and strides."""
     check = re.match(r"assert_size_stride\((\w+), .*, '([\w.]+)'\): \w+: ([^\n]*)", said)
@@ -208,7 +219,7 @@ def _wrapper_raised(said: str, right: tuple[str, ...]) -> Fault:
         return Fault(
             "between kernels", f"the wrapper raises at `{said.splitlines()[0][:200]}`", acquitted=right
         )
-    what, mismatch = check[2], check[3][:120]
+    what, mismatch = check[2], _first_dims(check[3])
     if what == "input":
         evidence = f"sizes or strides that may vary were fixed at those of the example inputs ({mismatch})"
         return Fault("code generation", evidence, acquitted=right)
